@@ -252,14 +252,14 @@ class Cache:
         return gone
 
     def listed(
-        self, wanted: Filter, limit: int, before: tuple[int, int] | None = None, order: Ordering = Ordering.POSTED
+        self, filter: Filter, limit: int, before: tuple[int, int] | None = None, order: Ordering = Ordering.POSTED
     ) -> ItemPage:
         """Same answer as `store.items.listed`, from the cached set where possible."""
-        if wanted.is_plain and order == Ordering.POSTED and before is None and limit < MOST and wanted.source_id:
-            found = self._newest(wanted.source_id, limit)
+        if filter.is_plain and order == Ordering.POSTED and before is None and limit < MOST and filter.source_id:
+            found = self._newest(filter.source_id, limit)
             if found is not None:
                 return found
-        return self._store.items.listed(wanted, limit, before, order)
+        return self._store.items.listed(filter, limit, before, order)
 
     def _newest(self, source_id: int, limit: int) -> ItemPage | None:
         stamp, now = self._store.cached_sources.stamp(source_id), self._clock.now()
@@ -352,9 +352,9 @@ def _warn(words: str, **more: object) -> None:
 
 
 def forget_for_good(
-    store: Store, cache: Cache, wanted: Forget, now: datetime, seen: Callable[[int], None] = lambda _: None
+    store: Store, cache: Cache, request: Forget, now: datetime, seen: Callable[[int], None] = lambda _: None
 ) -> ForgottenView:
     """Delete for good, in the archive and in the cache; returns the record."""
-    record = store.deletion.forget(wanted, now, seen)
-    cache.forget(wanted.platform)
+    record = store.deletion.forget(request, now, seen)
+    cache.forget(request.platform)
     return record

@@ -344,8 +344,8 @@ def about(subject: str, what: str) -> Message:
 
 def reason_of(error: Exception) -> Message:
     """Returns what an exception says: the message it was raised with, or its text."""
-    said = error.args[0] if error.args else ""
-    return said if isinstance(said, Message) else Message(str(error))
+    reason = error.args[0] if error.args else ""
+    return reason if isinstance(reason, Message) else Message(str(error))
 
 
 def counted_reasons(counts: Mapping[str, int]) -> list[Message]:

@@ -170,14 +170,14 @@ class FloorRepair:
     ) -> tuple[AuditThreadView, dict[int, AuditFloorView]]:
         """Requests the pages with missing floors. Returns the result for the thread and for each floor. A thread with
         many of them is released from time to time: others may read it in between."""
-        wanted = [number for number, floor in floors.items() if floor.result == "missing"]
-        claimed = self._store.threads.claim_by_id(thread.row_id, self._owner_id, self._clock.now()) if wanted else None
+        missing = [number for number, floor in floors.items() if floor.result == "missing"]
+        claimed = self._store.threads.claim_by_id(thread.row_id, self._owner_id, self._clock.now()) if missing else None
         if claimed is None:
             # All of them had their three attempts; or another process is reading the thread at this moment.
             return noted.replace(result="skipped"), floors
         began = claimed_at = self._clock.now()
         try:
-            for page in sorted({self._forum.page_of(number) for number in wanted}):
+            for page in sorted({self._forum.page_of(number) for number in missing}):
                 if self._stop.is_set():
                     break
                 if self._clock.now() - claimed_at >= timedelta(seconds=MOST_THREAD_SECONDS):
@@ -186,7 +186,7 @@ class FloorRepair:
                     claimed = self._store.threads.claim_by_id(thread.row_id, self._owner_id, claimed_at)
                     if claimed is None:
                         break
-                on_page = [number for number in wanted if self._forum.page_of(number) == page]
+                on_page = [number for number in missing if self._forum.page_of(number) == page]
                 floors |= self._repair_page(claimed, page, on_page, floors)
                 if self.is_told_to_wait:
                     break
@@ -260,7 +260,7 @@ class FloorRepair:
             repair_started_at=began,
             repair_finished_at=self._clock.now(),
             after_max_floor=thread.max_floor,
-            after_floor_count=len(thread.held) + results["repaired"],
+            after_floor_count=len(thread.floors) + results["repaired"],
             remaining_count=remaining,
             error_category=failed.error_category if failed else None,
             http_status=failed.http_status if failed else None,

@@ -57,25 +57,25 @@ class Reparsing:
         # In a dry run, every answer that shows an unknown item would count it once more.
         self._told_new: set[tuple[str, str, str]] = set()
 
-    def wanted(
+    def filter(
         self, source_id: int | None = None, kind: str | None = None, since: datetime | None = None, again: bool = False
     ) -> ReparseFilter:
         return ReparseFilter(
             {platform.NAME: platform.PARSER_VERSION for platform in self._platforms}, source_id, kind, since, again
         )
 
-    def run(self, wanted: ReparseFilter, seen: Callable[[Reparsed], None] = lambda _: None) -> Reparsed:
+    def run(self, filter: ReparseFilter, seen: Callable[[Reparsed], None] = lambda _: None) -> Reparsed:
         so_far = Reparsed()
-        for kept in self._waiting(wanted):
+        for kept in self._waiting(filter):
             if self._stop.is_set():
                 return so_far.replace(is_cut_off=True)
             so_far = self._reparse(kept, so_far)
             seen(so_far)
         return so_far
 
-    def _waiting(self, wanted: ReparseFilter) -> Iterator[StoredAnswer]:
+    def _waiting(self, filter: ReparseFilter) -> Iterator[StoredAnswer]:
         after = None
-        while batch := self._store.reparses.waiting(wanted, after):
+        while batch := self._store.reparses.waiting(filter, after):
             yield from batch
             after = batch[-1].answered_at, batch[-1].id
 

@@ -251,7 +251,7 @@ class Scheduler:
         and the result names that process. Once `is_over`, no further source begins. `task_id`, `request_id`: what the
         run is for."""
         left = deque(source_ids)
-        held: list[int] = []
+        busy: list[int] = []
 
         def claim(queue: Queue) -> list[Claimed]:
             claimed: list[Claimed] = []
@@ -266,11 +266,11 @@ class Scheduler:
                 for _ in ids:
                     left.popleft()
                 taken = {claimed_source.source.id for claimed_source in claimed}
-                held.extend(id_ for id_ in ids if id_ not in taken)
+                busy.extend(id_ for id_ in ids if id_ not in taken)
             return claimed
 
         results, given_back = self._collect(claim, job, started_by, seen, request_id=request_id, task_id=task_id)
-        results += self._told([self._held_by_another(source_id) for source_id in held], seen)
+        results += self._told([self._held_by_another(source_id) for source_id in busy], seen)
         results += self._told([self._not_visited(source_id) for source_id in (*given_back, *left)], seen)
         return results
 

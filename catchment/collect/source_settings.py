@@ -10,10 +10,10 @@ from catchment.messages import reason_of
 from catchment.model import Field, Kind, Platform, SettingValues, Source
 
 
-def checked_settings(kind: Kind, given: SettingValues) -> SettingValues:
+def checked_settings(kind: Kind, values: SettingValues) -> SettingValues:
     """Returns the settings of a source with values of the right type; refuses names that its kind does not have."""
     fields = {field.name: field for field in kind.fields}
-    for name in given:
+    for name in values:
         if name not in fields:
             known = ", ".join(fields) or "none"
             raise InvalidInput(
@@ -24,13 +24,13 @@ def checked_settings(kind: Kind, given: SettingValues) -> SettingValues:
                 name=name,
                 known=known,
             )
-    return {name: _checked(fields[name], value) for name, value in given.items()}
+    return {name: _checked(fields[name], value) for name, value in values.items()}
 
 
-def merged_settings(kind: Kind, known: SettingValues, given: SettingValues) -> SettingValues:
+def merged_settings(kind: Kind, stored: SettingValues, changes: SettingValues) -> SettingValues:
     """Returns the settings with the given ones changed, and those given as None removed."""
-    checked = checked_settings(kind, {name: value for name, value in given.items() if value is not None})
-    return {name: value for name, value in {**known, **checked}.items() if name not in given or name in checked}
+    checked = checked_settings(kind, {name: value for name, value in changes.items() if value is not None})
+    return {name: value for name, value in {**stored, **checked}.items() if name not in changes or name in checked}
 
 
 def _checked(field: Field, value: Any) -> Any:

@@ -49,22 +49,22 @@ def names(settings: Iterable[CredentialSettings]) -> list[str]:
     return [field.name for setting in settings for field in setting.fields]
 
 
-def lent(settings: Mapping[str, CredentialSettings], given: Mapping[str, str]) -> Iterator[EnvironmentCredential]:
+def lent(settings: Mapping[str, CredentialSettings], variables: Mapping[str, str]) -> Iterator[EnvironmentCredential]:
     """Yields the credentials that are set."""
     for platform, credential_settings in settings.items():
-        values = {field.name: given.get(field.name, field.default) for field in credential_settings.fields}
-        if given.keys() & values.keys() and None not in values.values():
+        values = {field.name: variables.get(field.name, field.default) for field in credential_settings.fields}
+        if variables.keys() & values.keys() and None not in values.values():
             basic = credential_settings.basic and credential_settings.basic.format_map(values)
             headers = {name: text.format_map(values) for name, text in credential_settings.headers.items()}
             yield EnvironmentCredential(platform, f"{platform}{ENDING}", Secret(basic, headers))
 
 
-def incomplete(settings: Mapping[str, CredentialSettings], given: Mapping[str, str]) -> Iterator[str]:
+def incomplete(settings: Mapping[str, CredentialSettings], variables: Mapping[str, str]) -> Iterator[str]:
     """Yields warnings about incomplete credential settings."""
     for setting in settings.values():
-        missing = [field.name for field in setting.fields if field.default is None and field.name not in given]
-        if missing and any(field.name in given for field in setting.fields):
-            useless = next(field.name for field in setting.fields if field.name in given)
+        missing = [field.name for field in setting.fields if field.default is None and field.name not in variables]
+        if missing and any(field.name in variables for field in setting.fields):
+            useless = next(field.name for field in setting.fields if field.name in variables)
             yield f"{useless} is of no use without {', '.join(missing)}"
 
 

@@ -117,10 +117,10 @@ class SecretScan:
         together = b"\0".join(cell.text for cell in row.cells)
         for needle in self._in(together):
             for cell in row.cells:
-                if needle.is_in(cell.text) and not (needle.is_word and cell.is_said):
+                if needle.is_in(cell.text) and not (needle.is_word and cell.is_by_others):
                     self.add(f"{row.table}.{cell.column}", needle.what, row.key)
         for cell in row.cells:
-            if not cell.is_said:
+            if not cell.is_by_others:
                 for what in traces(cell.text.decode("utf-8", "replace")):
                     self.add(f"{row.table}.{cell.column}", what, row.key)
 
@@ -176,10 +176,10 @@ class SecretScan:
         except (OSError, EOFError) as error:
             self.add(str(path), f"it cannot be read: {type(error).__name__}", "the file")
 
-    def settings(self, name: str, given: Mapping[str, str], is_ours: Callable[[str], bool]) -> None:
+    def settings(self, name: str, values: Mapping[str, str], is_ours: Callable[[str], bool]) -> None:
         """Searches a settings file. Other programs may keep theirs beside ours, and in any form."""
         self.files += 1
-        for setting, value in given.items():
+        for setting, value in values.items():
             self._line(name, setting, f"{setting}={value}".encode(), self._needles, has_shape=is_ours(setting))
 
     def redis(self, link: RedisLink) -> None:
@@ -189,7 +189,7 @@ class SecretScan:
             for key in chain.from_iterable(pages):
                 name = key.removeprefix(link.prefix.encode())
                 # Cached items are text of others. All else is written by us.
-                is_said = name.startswith(b"hot:")
+                is_by_others = name.startswith(b"hot:")
                 # The part of the name that cannot be a secret.
                 match = _PLACE.match(name)
                 part, location = (
@@ -197,7 +197,7 @@ class SecretScan:
                     match[0].decode() if match else "a key",
                 )
                 for texts in chain([[name]], _texts(link, key)):
-                    self._row(Row("Redis", location, tuple(ColumnValue(part, text, is_said) for text in texts)))
+                    self._row(Row("Redis", location, tuple(ColumnValue(part, text, is_by_others) for text in texts)))
                     self.rows += 1
         except Away as away:
             self.add("Redis", f"it cannot be searched: {away}", link.shown_url)

@@ -27,8 +27,8 @@ def named(watch: Watch) -> Watch:
 
 def checked(watch: Watch) -> Watch:
     """Returns the watch if it can match anything and has a name; raises InvalidInput otherwise."""
-    wanted, unwanted = _split(watch.words)
-    if not (wanted or watch.kinds or watch.source_ids or watch.authors):
+    required, excluded = _split(watch.words)
+    if not (required or watch.kinds or watch.source_ids or watch.authors):
         raise InvalidInput("a watch needs something to look for", "give words, a source, an author or a kind", "words")
     if not watch.name.strip() or len(watch.name) > _LONGEST_NAME or not watch.name.isprintable():
         raise InvalidInput("a watch needs a name of at most {longest} characters", field="name", longest=_LONGEST_NAME)
@@ -36,7 +36,7 @@ def checked(watch: Watch) -> Watch:
         raise InvalidInput(
             "a watch has at most {most_words} words", "split it into several watches", "words", most_words=_MOST_WORDS
         )
-    for word in (*wanted, *unwanted):
+    for word in (*required, *excluded):
         try:
             understand(word)
         except InvalidInput as error:
@@ -51,26 +51,26 @@ class WatchedItem:
         self.item = item
 
     @cached_property
-    def said(self) -> str:
+    def spoken_text(self) -> str:
         return spoken(self.item.title, self.item.text)
 
     def has(self, word: str) -> bool:
-        return answers(self.said, _understood(word))
+        return answers(self.spoken_text, _understood(word))
 
 
 # The same few words are parsed for every new item.
 _understood: Callable[[str], Query] = lru_cache(maxsize=10_000)(understand)
 
 
-def fitting(watch: Watch, looks: Sequence[WatchedItem], *, are_edits: bool = False) -> list[StoredWatchHit]:
+def fitting(watch: Watch, items: Sequence[WatchedItem], *, are_edits: bool = False) -> list[StoredWatchHit]:
     """Returns which of these items match the watch."""
-    found = ((watched.item, matched(watch, watched)) for watched in looks)
-    return [StoredWatchHit(item, words, are_edits) for item, words in found if words is not None]
+    matches = ((watched.item, matched(watch, watched)) for watched in items)
+    return [StoredWatchHit(item, words, are_edits) for item, words in matches if words is not None]
 
 
-def matched(watch: Watch, look: WatchedItem) -> tuple[str, ...] | None:
+def matched(watch: Watch, watched: WatchedItem) -> tuple[str, ...] | None:
     """Returns the watch's words that were found in the item; None: it does not match. Cheap conditions come first."""
-    item = look.item
+    item = watched.item
     if item.is_deleted:
         # A deletion is a change, too, but not new text.
         return None
@@ -82,12 +82,12 @@ def matched(watch: Watch, look: WatchedItem) -> tuple[str, ...] | None:
         author.casefold() for author in item.authors
     }:
         return None
-    wanted, unwanted = _split(watch.words)
-    if not wanted and not unwanted:
+    required, excluded = _split(watch.words)
+    if not required and not excluded:
         return ()
-    found = tuple(word for word in wanted if look.has(word))
-    is_enough = not wanted or (bool(found) if watch.is_any_enough else len(found) == len(wanted))
-    return found if is_enough and not any(look.has(word) for word in unwanted) else None
+    hits = tuple(word for word in required if watched.has(word))
+    is_enough = not required or (bool(hits) if watch.is_any_enough else len(hits) == len(required))
+    return hits if is_enough and not any(watched.has(word) for word in excluded) else None
 
 
 def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:

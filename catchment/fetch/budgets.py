@@ -276,11 +276,11 @@ class Tokens:
 
     def _take(self, budget: Budget, credential: str | None, now: datetime) -> datetime | None:
         name = key(budget, credential)
-        held = self._held.get(name)
-        if held is None or not held.is_alive(now):
-            held = self._budgets.take(budget, credential, now)
-        self._held[name] = held.replace(tokens=max(0, held.tokens - 1))
-        return None if held.tokens else held.wait_until or held.lapses_at
+        share = self._held.get(name)
+        if share is None or not share.is_alive(now):
+            share = self._budgets.take(budget, credential, now)
+        self._held[name] = share.replace(tokens=max(0, share.tokens - 1))
+        return None if share.tokens else share.wait_until or share.lapses_at
 
     def _late(
         self, budgets: Sequence[Budget], credential: str | None, asked_at: datetime
@@ -295,8 +295,8 @@ class Tokens:
         return None
 
     def _opens_at(self, budget: Budget, credential: str | None, now: datetime) -> datetime | None:
-        held = self._held.get(key(budget, credential))
-        if held is not None and held.is_alive(now):
+        share = self._held.get(key(budget, credential))
+        if share is not None and share.is_alive(now):
             return None
         return self._budgets.levels([(budget, credential)], now)[0].opens_at
 

@@ -111,8 +111,8 @@ def http_refusal(answer: Answer, now: datetime) -> PlatformError | None:
         error, what, helps = _MEANINGS.get(status) or (_REDIRECT_TO_NOWHERE if 300 <= status < 400 else _NOT_ACCEPTED)
     retry_at = told_to_wait_until(headers, now) if error in (SlowDown, ServerTrouble) else None
     phrase = f" {HTTPStatus(status).phrase}" if status in _STATUSES else ""
-    told = message("http.status", what=message(f"http.{what}"), status=f"{status}{phrase}")
-    return error(told, message(f"http.helps.{helps}"), status=status, retry_at=retry_at)
+    problem = message("http.status", what=message(f"http.{what}"), status=f"{status}{phrase}")
+    return error(problem, message(f"http.helps.{helps}"), status=status, retry_at=retry_at)
 
 
 _Meaning = tuple[type[PlatformError], str, str]

@@ -339,8 +339,8 @@ class CurlConnection:
 
     def _wait(self) -> None:
         """Waits until the transfer can continue; not for long, so that it can be cut off."""
-        wanted = self._multi.timeout()
-        seconds = _LOOK_UP_SECONDS if wanted < 0 else min(_LOOK_UP_SECONDS, wanted / 1000)
+        timeout = self._multi.timeout()
+        seconds = _LOOK_UP_SECONDS if timeout < 0 else min(_LOOK_UP_SECONDS, timeout / 1000)
         began = time.monotonic()
         if not self._multi.select(seconds) and time.monotonic() - began < min(seconds, _PAUSE_SECONDS):
             # It has no socket yet, or one with a number that `select` cannot wait for.

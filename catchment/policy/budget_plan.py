@@ -72,10 +72,10 @@ def _late(needs: Iterable[Need], left: float) -> list[PlannedDelay]:
     late: list[PlannedDelay] = []
     for _, group in groupby(sorted(needs, key=_precedence), key=_precedence):
         same_priority = list(group)
-        wanted = fsum(need.per_minute for need in same_priority)
-        if wanted > left:
-            late += [PlannedDelay(need, _minutes_late(need, wanted, left)) for need in same_priority]
-        left = max(0.0, left - wanted)
+        demand = fsum(need.per_minute for need in same_priority)
+        if demand > left:
+            late += [PlannedDelay(need, _minutes_late(need, demand, left)) for need in same_priority]
+        left = max(0.0, left - demand)
     return sorted(
         late,
         key=lambda late_source: (
@@ -90,7 +90,7 @@ def _precedence(need: Need) -> int:
     return precedence(need.priority)
 
 
-def _minutes_late(need: Need, wanted: float, left: float) -> int | None:
+def _minutes_late(need: Need, demand: float, left: float) -> int | None:
     if left <= 0:
         return None
-    return max(1, round(need.interval_minutes * (wanted / left - 1)))
+    return max(1, round(need.interval_minutes * (demand / left - 1)))

@@ -302,31 +302,31 @@ Renamed = Mapping[str, StoredItem]
 """Stored items by the new ids under which an answer shows them."""
 
 
-def recognise(strangers: Sequence[RefinedItem], held: Sequence[StoredItem]) -> Renamed:
+def recognise(strangers: Sequence[RefinedItem], candidates: Sequence[StoredItem]) -> Renamed:
     """Maps unknown entries to stored ones that have a new id: same content or link, and same date.
 
     Only if at least half of the unknown entries match: then the feed changed its ids. Otherwise they are reposts.
     """
-    by_content = _unique(held, lambda stored: stored.fingerprint)
-    by_link = _unique(held, lambda stored: stored.url)
+    by_content = _unique(candidates, lambda stored: stored.fingerprint)
+    by_link = _unique(candidates, lambda stored: stored.url)
     alike: dict[str, tuple[StoredItem, timedelta | None]] = {}
     taken: set[int] = set()
     for stranger in strangers:
-        known = by_content.get(stranger.fingerprint) or by_link.get(stranger.item.url)
-        if known and known.id not in taken:
-            alike[stranger.item.external_id] = known, _apart(stranger, known)
-            taken.add(known.id)
+        twin = by_content.get(stranger.fingerprint) or by_link.get(stranger.item.url)
+        if twin and twin.id not in taken:
+            alike[stranger.item.external_id] = twin, _apart(stranger, twin)
+            taken.add(twin.id)
     skew = _common([apart for _, apart in alike.values()])
-    found = {external_id: known for external_id, (known, apart) in alike.items() if apart in (None, timedelta(), skew)}
-    return found if 2 * len(found) >= len(strangers) else {}
+    renamed = {external_id: twin for external_id, (twin, apart) in alike.items() if apart in (None, timedelta(), skew)}
+    return renamed if 2 * len(renamed) >= len(strangers) else {}
 
 
-def _apart(item: RefinedItem, known: StoredItem) -> timedelta | None:
+def _apart(item: RefinedItem, stored: StoredItem) -> timedelta | None:
     """Returns how far its date is from the stored one's. "All systems operational", posted again each morning, is a new
     entry each time."""
     if item.item.created_at is None:
         return None
-    return item.item.created_at - known.created_at if known.created_at else timedelta.max
+    return item.item.created_at - stored.created_at if stored.created_at else timedelta.max
 
 
 def _common(apart: Sequence[timedelta | None]) -> timedelta | None:
@@ -336,10 +336,10 @@ def _common(apart: Sequence[timedelta | None]) -> timedelta | None:
     return counted[0][0] if counted and counted[0][1] >= _SMALLEST_WINDOW else None
 
 
-def _unique(held: Sequence[StoredItem], trait: Callable[[StoredItem], object]) -> dict[object, StoredItem]:
+def _unique(candidates: Sequence[StoredItem], trait: Callable[[StoredItem], object]) -> dict[object, StoredItem]:
     """Indexes by a trait that only one of them has: a link that many share (the home page) identifies nothing."""
     groups: dict[object, list[StoredItem]] = defaultdict(list)
-    for stored in held:
+    for stored in candidates:
         groups[trait(stored)].append(stored)
     return {value: items[0] for value, items in groups.items() if value and len(items) == 1}
 

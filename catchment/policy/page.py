@@ -269,11 +269,13 @@ def _in_view(
 ) -> tuple[tuple[ItemChange, ...], tuple[Request, ...]]:
     """Returns the items that the visit is about, and the requests for those that are not stored."""
     # Stored; or forgotten for good, and then neither known nor requested.
-    held = {change.item.item.external_id: change.stored for change in changes if change.item.is_listed}
-    ours = {external_id for external_id, stored in held.items() if stored and stored.is_shown_by_source}
+    listed_items = {change.item.item.external_id: change.stored for change in changes if change.item.is_listed}
+    ours = {external_id for external_id, stored in listed_items.items() if stored and stored.is_shown_by_source}
     view = dict.fromkeys(continuity.in_view(position, listed, ours, limit))
     asking = {clean_id(request.item_id): request for request in reading.follow if request.item_id is not None}
-    details = tuple(asking[external_id] for external_id in view if external_id not in held and external_id in asking)
+    details = tuple(
+        asking[external_id] for external_id in view if external_id not in listed_items and external_id in asking
+    )
     shown = (change for change in changes if not change.item.is_listed or change.item.item.external_id in view)
     return tuple(shown), details
 

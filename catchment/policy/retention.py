@@ -35,11 +35,11 @@ def unwanted(
     """Returns the items that no source keeps any more. A source keeps what is younger than the retention time of its
     kind (`keep_from`; a kind without one keeps everything), and what it still shows (`shown_since`, by source; one that
     is not collected shows nothing)."""
-    wanted = {
+    kept = {
         sighting.item_id
         for sighting in sightings
         if sighting.kind not in keep_from
         or sighting.ordered_at >= keep_from[sighting.kind]
         or (sighting.source_id in shown_since and sighting.last_seen_at >= shown_since[sighting.source_id])
     }
-    return [item_id for item_id in item_ids if item_id not in wanted]
+    return [item_id for item_id in item_ids if item_id not in kept]

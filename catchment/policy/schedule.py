@@ -118,17 +118,17 @@ def interval(source: Source, progress: Progress, kind_minutes: int) -> Interval:
 
 
 def kind_intervals(
-    kinds: Iterable[Kind], stored: Mapping[str, int] = {}, given: Mapping[str, int] = {}
+    kinds: Iterable[Kind], stored: Mapping[str, int] = {}, configured: Mapping[str, int] = {}
 ) -> dict[str, int]:
     """Returns minutes per kind: from the database, else the environment, else the default."""
     declared = {kind.name: kind.interval_minutes for kind in kinds}
-    return {**DEFAULT_INTERVALS, **declared, **given, **stored}
+    return {**DEFAULT_INTERVALS, **declared, **configured, **stored}
 
 
 def walk_plans(
-    kind: Kind, source: Source, progress: Progress, given: Wish = _NO_WISH, *, has_key: bool = False
+    kind: Kind, source: Source, progress: Progress, operator_wish: Wish = _NO_WISH, *, has_key: bool = False
 ) -> tuple[WalkPlan, ...]:
-    """Returns the walks of one visit, in order; `given` is the operator's wish for kinds that have a newest listing.
+    """Returns the walks of one visit, in order; `operator_wish` is for kinds that have a newest listing.
 
     There the newest always comes first: only that proves that nothing is missing.
     """
@@ -140,7 +140,7 @@ def walk_plans(
             for listing in (stream, own.sort or kind.listings[0].name)
             if listing is not None
         )
-    wish = own.over(given)
+    wish = own.over(operator_wish)
     newest = WalkPlan(kind.newest, wish.limit or kind.base_limit, is_first, has_key=has_key)
     # An operator's wish applies to all kinds, and not every kind has a listing of that name.
     others = {listing.name for listing in kind.listings} - {kind.newest}

@@ -74,16 +74,16 @@ class TargetResult(Record, frozen=True):
 
     def after(self, visit: TargetVisit) -> TargetResult:
         """Returns the result with one more visit: what earlier ones stored before they were cut short counts, too."""
-        told = {"error_code": visit.error_code, "error": visit.error}
+        failure = {"error_code": visit.error_code, "error": visit.error}
         if visit.is_settled:
-            told |= {"outcome": Outcome.FAILED if visit.outcome == Outcome.DEFERRED else visit.outcome}
+            failure |= {"outcome": Outcome.FAILED if visit.outcome == Outcome.DEFERRED else visit.outcome}
         return self.replace(
             new=self.new + visit.new,
             updated=self.updated + visit.updated,
             duplicate=self.duplicate + visit.duplicate,
             invalid=self.invalid + visit.invalid,
             requests=self.requests + visit.requests,
-            **(told if visit.is_settled or visit.outcome == Outcome.DEFERRED else {}),
+            **(failure if visit.is_settled or visit.outcome == Outcome.DEFERRED else {}),
         )
 
     def after_all(self, visits: Iterable[TargetVisit]) -> TargetResult:

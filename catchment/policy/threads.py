@@ -391,13 +391,13 @@ def marks_after_failure(reading: ThreadReading, error: CatchmentError, at: datet
 
 
 def with_free_floors(
-    items: Sequence[RefinedItem], held: Mapping[int, HeldFloor]
+    items: Sequence[RefinedItem], stored_floors: Mapping[int, HeldFloor]
 ) -> tuple[list[RefinedItem], tuple[int, ...]]:
     """Returns the items; one whose floor number another item has loses it, and the number is returned as well. It must
     never block a page."""
     shown = {item.item.external_id for item in items}
     # Floors that change places within the page are not in each other's way.
-    taken = {number for number, floor in held.items() if floor.external_id not in shown}
+    taken = {number for number, floor in stored_floors.items() if floor.external_id not in shown}
     free, moved = [], []
     for item in items:
         number = item.item.floor_number
@@ -410,7 +410,9 @@ def with_free_floors(
     return free, tuple(moved)
 
 
-def absent_floors(items: Sequence[RefinedItem], held: Mapping[int, HeldFloor]) -> tuple[int, ...]:
+def absent_floors(items: Sequence[RefinedItem], stored_floors: Mapping[int, HeldFloor]) -> tuple[int, ...]:
     """Returns the stored items that a page that was served should show, and does not."""
     shown = {item.item.external_id for item in items}
-    return tuple(floor.item_id for floor in held.values() if floor.external_id not in shown and not floor.is_deleted)
+    return tuple(
+        floor.item_id for floor in stored_floors.values() if floor.external_id not in shown and not floor.is_deleted
+    )

@@ -135,14 +135,14 @@ def read_settings(
     known = {"kind": kinds, "platform": platforms, "job": jobs}
     names = _names(known, declared)
     alike = _by_prefix(names)
-    given, warnings, files = _gather(environ, folder, lambda name: name in declared or _is_ours(name, known, alike))
-    theirs = {name: given.pop(name) for name in declared if name in given}
-    strangers = {name: why for name in given if (why := _why_not_ours(name, given[name], known, names))}
+    variables, warnings, files = _gather(environ, folder, lambda name: name in declared or _is_ours(name, known, alike))
+    theirs = {name: variables.pop(name) for name in declared if name in variables}
+    strangers = {name: why for name in variables if (why := _why_not_ours(name, variables[name], known, names))}
     problems: list[str] = []
     values: dict[str, Any] = {"home": default_home(environ)}
     for attribute, setting in DEFINED.items():
-        names = [name for name in _speaking(setting, given) if name not in strangers]
-        read = {setting.member(name): _read(setting, name, given[name], problems) for name in names}
+        names = [name for name in _speaking(setting, variables) if name not in strangers]
+        read = {setting.member(name): _read(setting, name, variables[name], problems) for name in names}
         if read:
             values[attribute] = read if setting.family else read[None]
     problems += [
@@ -153,7 +153,7 @@ def read_settings(
     if problems:
         raise _refusal(problems)
     values["home"] = folder / values["home"]
-    origins = {name: given_value.origin for name, given_value in (given | theirs).items() if name not in strangers}
+    origins = {name: given_value.origin for name, given_value in (variables | theirs).items() if name not in strangers}
     settings = Settings(
         **values,
         declared={name: given_value.text for name, given_value in theirs.items()},
@@ -179,11 +179,11 @@ def default_home(environ: Mapping[str, str], system: str = sys.platform) -> Path
     return user / ".local" / "share" / "catchment"
 
 
-def _speaking(setting: Setting, given: Mapping[str, GivenValue]) -> list[str]:
+def _speaking(setting: Setting, variables: Mapping[str, GivenValue]) -> list[str]:
     """The given variables that set a setting: of its name and its older names, the first that is given."""
     if setting.family:
-        return [name for name in given if owner_of(name) is setting]
-    return [name for name in (setting.name, *setting.older) if name in given][:1]
+        return [name for name in variables if owner_of(name) is setting]
+    return [name for name in (setting.name, *setting.older) if name in variables][:1]
 
 
 _BY_NAME = {name: setting for setting in DEFINED.values() for name in (setting.name, *setting.older)}
@@ -196,12 +196,12 @@ def owner_of(name: str) -> Setting | None:
     return _BY_NAME.get(name) or next((family for family in _FAMILIES if family.member(name) is not None), None)
 
 
-def _read(setting: Setting, name: str, given: GivenValue, problems: list[str]) -> Any:
+def _read(setting: Setting, name: str, variable: GivenValue, problems: list[str]) -> Any:
     try:
-        return setting.form.read(given.text)
+        return setting.form.read(variable.text)
     except ValueError:
-        shown = "its value" if setting.is_secret else repr(without_password(given.text))
-        problems.append(f"{name} ({given.origin}): {shown} is not {setting.form.allowed}")
+        shown = "its value" if setting.is_secret else repr(without_password(variable.text))
+        problems.append(f"{name} ({variable.origin}): {shown} is not {setting.form.allowed}")
         return None
 
 
@@ -212,17 +212,17 @@ def _refusal(problems: list[str]) -> BadSetting:
 
 
 def _why_not_ours(
-    name: str, given: GivenValue, known: Mapping[str, Collection[str] | None], names: Collection[str]
+    name: str, variable: GivenValue, known: Mapping[str, Collection[str] | None], names: Collection[str]
 ) -> str:
     """The warning for a variable that looks like a setting and is none; empty if it is one."""
     owner = owner_of(name)
     if owner is None:
         near = difflib.get_close_matches(name, names, n=1, cutoff=_NEAR)
-        return f"{name} ({given.origin}) is not a setting" + (f"; did you mean {near[0]}?" if near else "")
+        return f"{name} ({variable.origin}) is not a setting" + (f"; did you mean {near[0]}?" if near else "")
     choices = known[owner.family] if owner.family else None
     if choices is None or owner.member(name) in choices:
         return ""
-    return f"{name} ({given.origin}): no {owner.family} of this name; known: {', '.join(sorted(choices))}"
+    return f"{name} ({variable.origin}): no {owner.family} of this name; known: {', '.join(sorted(choices))}"
 
 
 def _names(known: Mapping[str, Collection[str] | None], declared: Collection[str]) -> list[str]:
@@ -253,13 +253,15 @@ def _gather(
     written, warnings = dotenv(files[0])
     local = _given(toml(files[1]), "catchment.toml")
     shared = _given(written, ".env") | _given(environ, "environment")
-    given = local | {name: given_value for name, given_value in shared.items() if is_ours(name)}
-    home = Path(given["CATCHMENT_HOME"].text).expanduser() if "CATCHMENT_HOME" in given else default_home(environ)
+    variables = local | {name: given_value for name, given_value in shared.items() if is_ours(name)}
+    home = (
+        Path(variables["CATCHMENT_HOME"].text).expanduser() if "CATCHMENT_HOME" in variables else default_home(environ)
+    )
     files.append(folder / home / "catchment.toml")
     at_home = _given(toml(files[2]), "catchment.toml in CATCHMENT_HOME")
     # A file cannot move the folder that it was found in.
     at_home.pop("CATCHMENT_HOME", None)
-    return at_home | given, warnings, tuple(files)
+    return at_home | variables, warnings, tuple(files)
 
 
 def _given(variables: Mapping[str, str], origin: str) -> dict[str, GivenValue]:

@@ -200,11 +200,11 @@ def _undo(
     safe: SecretStore,
     source: SourceRequest,
     now: datetime,
-    given: SettingValues,
+    options: SettingValues,
     hosts_before: tuple[str, ...],
 ) -> None:
     """Deletes the secret of the URL and unbinds the credential of a source that was not added in the end."""
-    named = given.get("credential")
+    named = options.get("credential")
     if source.credential is not None and source.credential != named:
         store.credentials.remove(source.credential, now)
     elif named is not None and store.credentials.get(named).hosts != hosts_before:

@@ -357,14 +357,14 @@ def write(entries: Sequence[ListedSource], format: str) -> tuple[str, int]:
         what = "unknown format {format!r}" if format else "the format is missing"
         raise InvalidInput(what, "one of {formats}", field="format", format=format, formats=", ".join(FORMATS))
     kinds = {"opml": FEED_KINDS, "communities": (COMMUNITY_KIND,)}.get(format)
-    held = [entry for entry in entries if kinds is None or entry.kind in kinds]
+    written = [entry for entry in entries if kinds is None or entry.kind in kinds]
     writers: dict[str, Callable[[Sequence[ListedSource]], str]] = {
         "opml": _opml,
         "csv": _csv,
         "json": _json,
         "communities": _pool,
     }
-    return writers[format](held), len(entries) - len(held)
+    return writers[format](written), len(entries) - len(written)
 
 
 COLUMNS = (

@@ -96,7 +96,7 @@ def _follow_batch(
         try:
             if entry.credential is not None and not may_name_credentials:
                 raise InvalidInput(*NAMES_CREDENTIAL, field="credential")
-            taken.append((entry, _wanted(store, safe, platforms, entry, now)))
+            taken.append((entry, _request_of(store, safe, platforms, entry, now)))
         except (InvalidInput, NotFound, VaultError) as error:
             refused.append(BadRow(entry.place, redact(entry.target), redact(str(error))))
     results = store.sources.follow_many([request for _, request in taken], now)
@@ -123,7 +123,7 @@ def _told(listed: Sequence[ListedSource], results: Sequence[tuple[int, bool]]) -
     }
 
 
-def _wanted(
+def _request_of(
     store: Store, safe: SecretStore, platforms: Platforms, source: ListedSource, now: datetime
 ) -> SourceRequest:
     return add.source_request(

@@ -61,15 +61,15 @@ def _field_type(hint: Any) -> FieldType:
     return FieldType(type_, True)
 
 
-def mapper(record: type[R], names: tuple[str, ...], given: tuple[str, ...] = ()) -> Callable[..., R]:
-    """Returns a function that makes the record of the values of these columns, in this order, followed by the `given`
+def mapper(record: type[R], names: tuple[str, ...], extra: tuple[str, ...] = ()) -> Callable[..., R]:
+    """Returns a function that makes the record of the values of these columns, in this order, followed by the `extra`
     fields, which are passed as they are.
 
     Raises KeyError for a column that is no field of the record; the record's fields without a column need a default.
     """
     types = field_types(record)
     scope: Scope = {"record": record, "moment": moment}
-    decoded = {name: _decoding(name, name, types[name], scope) for name in names} | {name: name for name in given}
+    decoded = {name: _decoding(name, name, types[name], scope) for name in names} | {name: name for name in extra}
     arguments, is_positional = [], True  # Positional arguments are ten times as fast.
     for name, parameter in signature(record).parameters.items():
         is_positional = is_positional and name in decoded and parameter.kind is not Parameter.KEYWORD_ONLY
@@ -179,13 +179,13 @@ def encode_list(values: tuple[Any, ...]) -> str:
 
 
 def row_builder(
-    record: type[R], names: tuple[str, ...], given: frozenset[str]
+    record: type[R], names: tuple[str, ...], decided: frozenset[str]
 ) -> Callable[[R, Mapping[str, Any]], tuple[Any, ...]]:
-    """Returns a function that makes a row of these columns: the `given` ones from a mapping, which has them encoded,
+    """Returns a function that makes a row of these columns: the `decided` ones from a mapping, which has them encoded,
     the others from the record. A flag that is not stated is stored as false."""
     types = field_types(record)
     flags = {name for name in names if name in types and types[name] == FieldType(bool, True)}
-    values = [f"given[{name!r}]" if name in given else _encoding(f"record.{name}", types[name]) for name in names]
+    values = [f"given[{name!r}]" if name in decided else _encoding(f"record.{name}", types[name]) for name in names]
     values = [f"({value} or False)" if name in flags else value for name, value in zip(names, values, strict=True)]
     scope = {"micros": micros, "encode_list": encode_list}
     return cast(

@@ -15,7 +15,7 @@ from catchment.model import Record
 from catchment.store.database import StorePart, Transaction, reads
 from catchment.store.schema import metadata
 
-SAID: dict[str, frozenset[str] | None] = {
+BY_OTHERS: dict[str, frozenset[str] | None] = {
     "aliases": None,
     "facets": None,
     "forgotten": None,
@@ -46,7 +46,7 @@ class ColumnValue(Record, frozen=True):
 
     column: str
     text: bytes
-    is_said: bool
+    is_by_others: bool
     """Text by others; not our own."""
 
 
@@ -70,15 +70,15 @@ class SecretScanRows(StorePart):
             yield from self._rows_of(table)
 
     def _rows_of(self, table: Table) -> Iterator[Row]:
-        keys, held = [column.name for column in table.primary_key], _held(table)
-        selected = ", ".join([*keys, *(_as_text(column, self._db.is_postgres) for column in held)])
+        keys, columns = [column.name for column in table.primary_key], _text_columns(table)
+        selected = ", ".join([*keys, *(_as_text(column, self._db.is_postgres) for column in columns)])
         marks, size = ", ".join("?" * len(keys)), _ANSWERS if table.name == "raw_answers" else _ROWS
         where, after = "", list[Any]()
         while True:
             sql = f"SELECT {selected} FROM {table.name} {where} ORDER BY {', '.join(keys)} LIMIT {size}"
             found = self._all(sql, *after)
             for row in found:
-                yield Row(table.name, _said_key(keys, row), tuple(_cells(table.name, held, row[len(keys) :])))
+                yield Row(table.name, _key_in_words(keys, row), tuple(_cells(table.name, columns, row[len(keys) :])))
             if len(found) < size:
                 return
             where, after = f"WHERE ({', '.join(keys)}) > ({marks})", list(found[-1][: len(keys)])
@@ -86,10 +86,10 @@ class SecretScanRows(StorePart):
 
 def _tables() -> list[Table]:
     """Returns the tables that have text columns."""
-    return [table for _, table in sorted(metadata.tables.items()) if _held(table)]
+    return [table for _, table in sorted(metadata.tables.items()) if _text_columns(table)]
 
 
-def _held(table: Table) -> list[Column[Any]]:
+def _text_columns(table: Table) -> list[Column[Any]]:
     return [column for column in table.c if isinstance(column.type, Text | LargeBinary)]
 
 
@@ -98,17 +98,17 @@ def _as_text(column: Column[Any], is_postgres: bool) -> str:
     return f"CAST({column.name} AS TEXT)" if is_postgres and isinstance(column.type, Text) else column.name
 
 
-def _said_key(keys: Sequence[str], row: Sequence[Any]) -> str:
+def _key_in_words(keys: Sequence[str], row: Sequence[Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in zip(keys, row, strict=False))
 
 
 def _cells(table: str, columns: Sequence[Column[Any]], values: Sequence[Any]) -> Iterator[ColumnValue]:
-    said_columns = SAID.get(table, frozenset())
+    foreign = BY_OTHERS.get(table, frozenset())
     for column, value in zip(columns, values, strict=True):
         if value is not None:
             # Bytes are a fingerprint or encrypted: any resemblance to a secret is chance.
-            is_said = said_columns is None or column.name in said_columns or isinstance(column.type, LargeBinary)
-            yield ColumnValue(column.name, _bytes(table, column.name, value), is_said)
+            is_by_others = foreign is None or column.name in foreign or isinstance(column.type, LargeBinary)
+            yield ColumnValue(column.name, _bytes(table, column.name, value), is_by_others)
 
 
 def _bytes(table: str, column: str, value: Any) -> bytes:

@@ -232,9 +232,9 @@ def _told_apart(items: list[RefinedItem]) -> tuple[list[RefinedItem], list[Skipp
 
 
 def told_apart_by_date(
-    items: Sequence[RefinedItem], held: Mapping[tuple[str, str], datetime | None]
+    items: Sequence[RefinedItem], stored_dates: Mapping[tuple[str, str], datetime | None]
 ) -> tuple[RefinedItem, ...]:
-    """Returns the items, those with the same content under an id each. `held` has the dates of stored items, by scope
+    """Returns the items, those with the same content under an id each. `stored_dates` are those of stored items, by scope
     and id.
 
     1. An item whose id with a date is stored keeps that id.
@@ -250,8 +250,10 @@ def told_apart_by_date(
     ids = dict[int, str]()
     for (scope, plain), indexes in alike.items():
         ids |= {index: items[index].dated_id for index in indexes}
-        unknown = [index for index in indexes if (scope, ids[index]) not in held]
-        undated = _undated([items[index].item.created_at for index in unknown], len(indexes), (scope, plain), held)
+        unknown = [index for index in indexes if (scope, ids[index]) not in stored_dates]
+        undated = _undated(
+            [items[index].item.created_at for index in unknown], len(indexes), (scope, plain), stored_dates
+        )
         if undated is not None:
             ids[unknown[undated]] = plain
     return tuple(
@@ -261,15 +263,18 @@ def told_apart_by_date(
 
 
 def _undated(
-    dates: Sequence[datetime | None], alike: int, key: tuple[str, str], held: Mapping[tuple[str, str], datetime | None]
+    dates: Sequence[datetime | None],
+    alike: int,
+    key: tuple[str, str],
+    stored_dates: Mapping[tuple[str, str], datetime | None],
 ) -> int | None:
     """Returns which of these, by their dates, has the id without a date; None: none of them. `alike` counts all in the
     answer with the same content."""
-    if key not in held:
+    if key not in stored_dates:
         # Not the oldest that is left, if others with this content are stored with their dates.
         return min(range(len(dates)), key=lambda place: dates[place] or _LONG_AGO) if len(dates) == alike else None
-    if held[key] in dates:
-        return dates.index(held[key])
+    if stored_dates[key] in dates:
+        return dates.index(stored_dates[key])
     return 0 if alike == len(dates) == 1 else None
 
 

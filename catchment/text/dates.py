@@ -266,10 +266,10 @@ def _hour(hour: str | None, words: str) -> int:
     """Returns the hour of 24, where the words around it may say morning or afternoon."""
     value = int(hour or 0)
     half = HALF_OF_DAY.match(words)
-    said = half[1].lower() if half else words
-    if said in AFTERNOON and value < 12:
+    marker = half[1].lower() if half else words
+    if marker in AFTERNOON and value < 12:
         return value + 12
-    is_midnight = value == 12 and (said == "a" or said in ("上午", "오전", "午前"))
+    is_midnight = value == 12 and (marker == "a" or marker in ("上午", "오전", "午前"))
     return 0 if is_midnight else value
 
 

@@ -200,9 +200,9 @@ def _pattern(phrase: Sequence[str]) -> str:
     return f"{head}{' '.join(phrase)}{tail}"
 
 
-def answers(said: str, query: Query) -> bool:
+def answers(spoken_text: str, query: Query) -> bool:
     """Whether the text, as `spoken` normalises it, matches the query."""
-    return all(pattern in said for pattern in query.patterns)
+    return all(pattern in spoken_text for pattern in query.patterns)
 
 
 def is_answered(query: Query, *texts: str | None) -> bool:
@@ -257,11 +257,11 @@ def _hits(query: Query, text: str) -> Iterator[tuple[int, int]]:
     if origins is None:
         return
     spans = list(_spans(plain))
-    said = f" {' '.join(_cut(plain[start:end]) for start, end in spans)} "
-    # Where in `said` each segment's space is.
+    spoken_text = f" {' '.join(_cut(plain[start:end]) for start, end in spans)} "
+    # Where in `spoken_text` each segment's space is.
     places = [0, *accumulate(1 + len(_cut(plain[start:end])) for start, end in spans)]
     for part in query.patterns:
-        for at in _each(said, part):
+        for at in _each(spoken_text, part):
             first, last = at + part.startswith(" "), at + len(part) - 1 - part.endswith(" ")
             yield _origin(first, places, spans, origins), _origin(last, places, spans, origins) + 1
 
@@ -271,12 +271,12 @@ def _origin(at: int, places: Sequence[int], spans: Sequence[tuple[int, int]], or
     return origins[spans[index][0] + at - places[index] - 1]
 
 
-def _each(said: str, pattern: str) -> Iterator[int]:
-    at = said.find(pattern)
+def _each(spoken_text: str, pattern: str) -> Iterator[int]:
+    at = spoken_text.find(pattern)
     while at >= 0:
         yield at
         # One word's closing space is the next one's opening space.
-        at = said.find(pattern, at + max(1, len(pattern) - 1))
+        at = spoken_text.find(pattern, at + max(1, len(pattern) - 1))
 
 
 def _origins(text: str, plain: str) -> Sequence[int] | None:

@@ -313,7 +313,7 @@ def test_what_a_mended_reader_corrects_is_seen_at_once(village: Village) -> None
 
     mended = SimpleNamespace(**vars(PLATFORM) | {"PARSER_VERSION": 2, "read": louder})
     reparsing = Reparsing(village.store, Platforms((mended,)), 1_000, Event(), village.here.clock.now(), is_dry=False)
-    assert reparsing.run(reparsing.wanted()).done.mended == 1
+    assert reparsing.run(reparsing.filter()).done.mended == 1
     assert not is_hit(village, source)
     assert village.app.cache.listed(Filter(source.id), 5).items[0].text == "about a!"
 

@@ -119,5 +119,5 @@ def test_answers_read_again_lead_to_the_same_items(here: TownApp, source: Source
         counts(here, source)
     before, app = stored(here), here.app
     again = Reparsing(app.store, app.platforms, 1_000_000, app.stop, here.clock.now(), is_dry=False)
-    assert again.run(again.wanted(again=True)) == Reparsed(2)
+    assert again.run(again.filter(again=True)) == Reparsed(2)
     assert stored(here) == before

@@ -47,7 +47,7 @@ def tagged(item: Item) -> Item:
 def reparse(forum: ForumApp) -> Reparsed:
     app = forum.app
     reparsing = Reparsing(app.store, app.platforms, 1_000_000, app.stop, forum.clock.now(), is_dry=False)
-    return reparsing.run(reparsing.wanted())
+    return reparsing.run(reparsing.filter())
 
 
 def head(forum: ForumApp) -> tuple[Any, ...]:

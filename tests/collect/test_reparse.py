@@ -71,7 +71,7 @@ def use(here: TownApp, platform: Platform) -> None:
 def reparse(here: TownApp, *, is_dry: bool = False, **wanted: Any) -> Reparsed:
     app = here.app
     reparsing = Reparsing(app.store, app.platforms, 1_000_000, app.stop, here.clock.now(), is_dry=is_dry)
-    return reparsing.run(reparsing.wanted(**wanted))
+    return reparsing.run(reparsing.filter(**wanted))
 
 
 def rows(here: TownApp) -> list[list[tuple[Any, ...]]]:
@@ -312,7 +312,7 @@ def test_it_stops_between_two_answers_and_goes_on_from_there(here: TownApp) -> N
     use(here, reader(2))
     app = here.app
     reparsing = Reparsing(app.store, app.platforms, 1_000_000, app.stop, here.clock.now(), is_dry=False)
-    first = reparsing.run(reparsing.wanted(), lambda _: app.stop.set())
+    first = reparsing.run(reparsing.filter(), lambda _: app.stop.set())
     assert (first.answers, first.is_cut_off) == (1, True)
     app.stop.clear()
     assert reparse(here).answers == 2

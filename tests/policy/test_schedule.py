@@ -61,8 +61,8 @@ def minutes(number: float) -> datetime:
 def test_the_database_goes_before_the_environment_and_that_before_the_default() -> None:
     kinds = [KIND.replace(interval_minutes=61)]
     assert kind_intervals(kinds)["reddit"] == 61
-    assert kind_intervals(kinds, given={"reddit": 7})["reddit"] == 7
-    assert kind_intervals(kinds, stored={"reddit": 8}, given={"reddit": 7})["reddit"] == 8
+    assert kind_intervals(kinds, configured={"reddit": 7})["reddit"] == 7
+    assert kind_intervals(kinds, stored={"reddit": 8}, configured={"reddit": 7})["reddit"] == 8
     # Kinds of the specifications have their interval even where no platform is installed for them.
     assert kind_intervals([])["nga_forum"] == 720
 

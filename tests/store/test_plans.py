@@ -166,7 +166,7 @@ QUESTIONS: dict[str, Asking] = {
         desk.store.sources.platforms_ever(),
     ],
     "one item": lambda desk: desk.store.items.get(1),
-    "which ids are held": lambda desk: desk.store.items.held("feeds", ["a", "b"]),
+    "which ids are held": lambda desk: desk.store.items.ids_of("feeds", ["a", "b"]),
     "what was said in a thread": lambda desk: desk.store.items.replies(1, 3, (5, 5)),
     "the replies to an item": lambda desk: [
         desk.show(desk.store.sources.get(1), post("reply", references=(Reference("replied_to", external_id="1"),))),

@@ -52,7 +52,7 @@ def test_new_posts_are_inserted_and_stored_ones_are_skipped(desk: Desk) -> None:
 
 def test_a_post_is_found_by_its_id(desk: Desk) -> None:
     desk.show(followed(desk), tweet(1))
-    assert set(desk.store.items.held("x", ["1", "2"])) == {"1"}
+    assert set(desk.store.items.ids_of("x", ["1", "2"])) == {"1"}
 
 
 def test_the_posts_of_an_author_are_listed_newest_first(desk: Desk) -> None:

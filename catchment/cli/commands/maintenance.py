@@ -189,7 +189,7 @@ def reparse(
         reparsing = Reparsing(
             app.store, app.platforms, app.settings.text_limit, app.stop, app.clock.now(), is_dry=dry_run
         )
-        chosen = reparsing.wanted(source_id, kind, since, again)
+        chosen = reparsing.filter(source_id, kind, since, again)
         with output.bar("Parsing", app.store.reparses.count(chosen), as_json=as_json) as bar:
             done = reparsing.run(
                 chosen,

@@ -71,10 +71,10 @@ def complaint_of(text: str) -> Complaint | None:
         return None
     code, words, title = _CODE.search(text), _WORDS.search(text), _TITLE.search(text)
     if code is None and words is None:
-        told = plain(title[1]).strip() if title else ""
-        return Complaint("", told) if _NO_THREAD.search(told) or _CLOSED.search(told) else None
-    told = words[1] if words else title[1] if title else ""
-    return Complaint(code[1] if code else "", " ".join(plain(_TAG.sub(" ", told)).split()))
+        complaint = plain(title[1]).strip() if title else ""
+        return Complaint("", complaint) if _NO_THREAD.search(complaint) or _CLOSED.search(complaint) else None
+    complaint = words[1] if words else title[1] if title else ""
+    return Complaint(code[1] if code else "", " ".join(plain(_TAG.sub(" ", complaint)).split()))
 
 
 def _of_json(document: JsonObject) -> Complaint | None:
@@ -82,8 +82,8 @@ def _of_json(document: JsonObject) -> Complaint | None:
     data, error = data_of(document), document.get("error")
     if not error or is_list(data) or is_thread(data):
         return None
-    told = entries(error) or [error]
-    words = " ".join(plain(text) for text in told if isinstance(text, str) and text)
+    texts = entries(error) or [error]
+    words = " ".join(plain(text) for text in texts if isinstance(text, str) and text)
     words = words or plain(member(data.get("__MESSAGE"), 1))
     code, separator, rest = words.partition(":")
     if separator and code.strip().isdecimal():

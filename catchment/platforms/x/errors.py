@@ -107,16 +107,16 @@ def _of_profile(body: Json, request: Request) -> Refusal | None:
 
 def _about_user(words: str, request: Request) -> PlatformError | None:
     """Returns the error if the words say what is wrong with the user, or the list."""
-    said, name = words.lower(), str(request.state.get("name", ""))
+    text, name = words.lower(), str(request.state.get("name", ""))
     if request.state.get("kind") == requests.LIST:
-        return _no_such_list(request) if "not find" in said or "not found" in said else None
+        return _no_such_list(request) if "not find" in text or "not found" in text else None
     if not name:
         return None
-    if "suspend" in said:
+    if "suspend" in text:
         return parser.suspended(name)
-    if _NOT_AUTHORIZED.search(said):
+    if _NOT_AUTHORIZED.search(text):
         return parser.protected(name)
-    is_missing = _NO_USER.search(said) or (request.step == requests.PROFILE and "not found" in said)
+    is_missing = _NO_USER.search(text) or (request.step == requests.PROFILE and "not found" in text)
     return parser.no_such_user(name) if is_missing else None
 
 

@@ -203,14 +203,14 @@ def _references(tweet: Json, page: TweetPage) -> Iterator[Reference]:
             continue
         author, display_name, _ = _author(other, page)
         # A retweet may itself be what is quoted: its original is what it says.
-        said = _original(other, page) or other
+        original = _original(other, page) or other
         yield Reference(
             relation,
             number_,
             url=f"{SITE}/{author or 'i'}/status/{number_}",
             author=author,
-            text=_text_of(said) or None,
+            text=_text_of(original) or None,
             author_display_name=display_name,
             created_at=_time(other),
-            media=_media_of(said, page),
+            media=_media_of(original, page),
         )

@@ -123,41 +123,41 @@ class Deletion(StorePart):
         row = self._one("SELECT platform FROM sources WHERE platform = ? LIMIT 1", platform)
         return (str(row[0]),) if row else ()
 
-    def count(self, wanted: Forget) -> int:
+    def count(self, request: Forget) -> int:
         """Returns how many items it affects."""
-        return sum(len(ids) for ids in self._found(wanted))
+        return sum(len(ids) for ids in self._found(request))
 
-    def forget(self, wanted: Forget, now: datetime, seen: Callable[[int], None] = lambda _: None) -> ForgottenView:
+    def forget(self, request: Forget, now: datetime, seen: Callable[[int], None] = lambda _: None) -> ForgottenView:
         """Delete everything, batch by batch; returns the record. Repeated after a kill, it finishes.
 
         The marks are written first: from then on it is not collected again, whatever happens to the rest.
         """
         with self._db.overwriting():
-            record_id = self._db.write(lambda tx: _begun(tx, wanted, micros(now)))
-            batches = list(self._found(wanted))
+            record_id = self._db.write(lambda tx: _begun(tx, request, micros(now)))
+            batches = list(self._found(request))
             # Before the items: once these are gone, their events cannot be found any more.
             self._forget_events(record_id, {item_id for ids in batches for item_id in ids})
             gone = 0
             for ids in batches:
                 gone += self._db.write(lambda tx, ids=ids: _forget_items(tx, record_id, ids))  # type: ignore[misc]
                 seen(gone)
-            if wanted.author is not None:
-                self._forget_quotes(wanted.platform, wanted.author)
+            if request.author is not None:
+                self._forget_quotes(request.platform, request.author)
             SearchIndex(self._db).purge()
             self._run("UPDATE forgotten SET is_finished = ? WHERE id = ?", True, record_id)
         (record,) = self.records(1, record_id + 1)
         return record
 
-    def _found(self, wanted: Forget) -> Iterator[list[int]]:
+    def _found(self, request: Forget) -> Iterator[list[int]]:
         """Yields the ids of the affected items, a few at a time."""
-        if wanted.item_id is not None:
-            yield [wanted.item_id]
+        if request.item_id is not None:
+            yield [request.item_id]
             return
-        assert wanted.author is not None
+        assert request.author is not None
         for rows in self._windows(
-            "SELECT id, author, author_id FROM items WHERE id > ? AND id <= ? AND platform = ?", wanted.platform
+            "SELECT id, author, author_id FROM items WHERE id > ? AND id <= ? AND platform = ?", request.platform
         ):
-            ids = [row[0] for row in rows if _is_named(wanted.author, *row[1:])]
+            ids = [row[0] for row in rows if _is_named(request.author, *row[1:])]
             yield from (ids[start : start + _BATCH] for start in range(0, len(ids), _BATCH))
 
     def _forget_events(self, record_id: int, about: set[int]) -> None:
@@ -244,7 +244,7 @@ def _hold_off(tx: Transaction, lock: str) -> None:
         tx.run(f"SELECT {lock}(?)", _LOCK_KEY)
 
 
-def _begun(tx: Transaction, wanted: Forget, now: int) -> int:
+def _begun(tx: Transaction, request: Forget, now: int) -> int:
     _hold_off(tx, "pg_advisory_xact_lock")
     key = _key(tx)
     if key is None:
@@ -255,9 +255,9 @@ def _begun(tx: Transaction, wanted: Forget, now: int) -> int:
                                answer_count, event_count, is_finished)
         VALUES (?, ?, ?, ?, ?, 0, 0, 0, 0, ?) RETURNING id
     """
-    record_id = tx.number(sql, wanted.what, wanted.platform, now, wanted.by, wanted.reason, False)
-    if wanted.author is not None:
-        _remember(tx, record_id, [_mark(key, ("author", wanted.platform, wanted.author.casefold()))])
+    record_id = tx.number(sql, request.what, request.platform, now, request.by, request.reason, False)
+    if request.author is not None:
+        _remember(tx, record_id, [_mark(key, ("author", request.platform, request.author.casefold()))])
     return record_id
 
 

@@ -97,7 +97,7 @@ class IncompleteThread(Record, frozen=True):
     source_id: int
     thread_id: str
     max_floor: int
-    held: tuple[int, ...]
+    floors: tuple[int, ...]
     missing: tuple[int, ...]
 
 
@@ -189,14 +189,16 @@ class FloorAudits(StorePart):
              ORDER BY t.source_id, t.id LIMIT {_THREADS_AT_ONCE}
         """
         rows = tx.all(sql, first_floor, first_floor, source_id, after)
-        found = []
-        for row_id, thread_id, max_floor, platform, scope, known in rows:
-            if known < max_floor - first_floor + 1:
-                held, holes = _known(tx, row_id, platform, scope, thread_id)
+        incomplete = []
+        for row_id, thread_id, max_floor, platform, scope, accounted_count in rows:
+            if accounted_count < max_floor - first_floor + 1:
+                floors, holes = _known(tx, row_id, platform, scope, thread_id)
                 expected = range(first_floor, max_floor + 1)
-                missing = tuple(number for number in expected if number not in held and number not in holes)
-                found.append(IncompleteThread(row_id, source_id, thread_id, max_floor, tuple(sorted(held)), missing))
-        return len(rows), (rows[-1][0] if len(rows) == _THREADS_AT_ONCE else None), found
+                missing = tuple(number for number in expected if number not in floors and number not in holes)
+                incomplete.append(
+                    IncompleteThread(row_id, source_id, thread_id, max_floor, tuple(sorted(floors)), missing)
+                )
+        return len(rows), (rows[-1][0] if len(rows) == _THREADS_AT_ONCE else None), incomplete
 
     @writes
     def note(
@@ -211,7 +213,7 @@ class FloorAudits(StorePart):
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'missing') RETURNING {_OF_THREAD}
         """
         values = (
-            *(audit_id, thread.row_id, thread.thread_id, thread.source_id, thread.max_floor, len(thread.held)),
+            *(audit_id, thread.row_id, thread.thread_id, thread.source_id, thread.max_floor, len(thread.floors)),
             *(len(thread.missing), len(ignored)),
         )
         (noted,) = tx.records(AuditThreadView, sql, *values)

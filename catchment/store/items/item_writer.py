@@ -78,13 +78,13 @@ class FollowUpQueue(StorePart):
 
 
 def queue_follow_ups(
-    tx: Transaction, source: Source, wanted: Sequence[tuple[int, Sequence[Request]]], now: int
+    tx: Transaction, source: Source, requests_by_item: Sequence[tuple[int, Sequence[Request]]], now: int
 ) -> None:
     """Queue follow-ups about these items. New requests replace the old ones, which they include."""
     tx.insert(
         "owed",
         ("item_id", "source_id", "owed_at", "asked_count", "requests"),
-        [(item_id, source.id, now, 0, _requests_text(requests)) for item_id, requests in wanted],
+        [(item_id, source.id, now, 0, _requests_text(requests)) for item_id, requests in requests_by_item],
         "ON CONFLICT (item_id, source_id) DO UPDATE SET asked_count = 0, requests = excluded.requests",
     )
 
@@ -181,9 +181,9 @@ def write_items(tx: Transaction, page: Page, write: PageWrite, now: int) -> Writ
 def _answered_before(tx: Transaction, page: Page, first_id: int, new: Sequence[ItemChange]) -> dict[int, int]:
     """Returns when the new thread roots were last replied to, by replies stored before them or with them."""
     heads = {item_id: change.item.item for item_id, change in enumerate(new, first_id) if change.item.item.is_head}
-    held = held_replies(tx, page.source.platform, list(heads.values()))
+    reply_times = held_replies(tx, page.source.platform, list(heads.values()))
     threads = ((item_id, (item.scope, item.thread_id or "")) for item_id, item in heads.items())
-    return {item_id: held[thread] for item_id, thread in threads if thread in held}
+    return {item_id: reply_times[thread] for item_id, thread in threads if thread in reply_times}
 
 
 def _insert_items(tx: Transaction, page: Page, new: Sequence[tuple[int, ItemChange]], number: int, now: int) -> None:
@@ -310,7 +310,7 @@ def tag_again(tx: Transaction, retagged: Sequence[tuple[int, Item, Sequence[str]
     """Replace the tags of these items, by id, by the names; None: only their origins change."""
     if not retagged:
         return
-    held: dict[int, dict[Tag, int]] = {}
+    stored_tags: dict[int, dict[Tag, int]] = {}
     for item_id, origin, name, tag_id in tx.select_in(
         """
         SELECT m.item_id, t.origin, t.name, m.tag_id FROM item_tags m JOIN tags t ON t.id = m.tag_id
@@ -318,10 +318,10 @@ def tag_again(tx: Transaction, retagged: Sequence[tuple[int, Item, Sequence[str]
         """,
         [item_id for item_id, _, _ in retagged],
     ):
-        held.setdefault(item_id, {})[origin, name] = tag_id
+        stored_tags.setdefault(item_id, {})[origin, name] = tag_id
     added, removed = [], []
     for item_id, item, names in retagged:
-        before = held.get(item_id, {})
+        before = stored_tags.get(item_id, {})
         after = set(tags_of(list(dict.fromkeys(name for _, name in before)) if names is None else names, item))
         added += [(tag, item_id) for tag in sorted(after - before.keys())]
         removed += [(item_id, tag_id) for tag, tag_id in before.items() if tag not in after]
@@ -371,7 +371,7 @@ def _resolve_parents(tx: Transaction, referring: Sequence[tuple[int, Item]]) -> 
 
 
 _REFERENCE = Reference.__struct_fields__
-_TOLD = ("url", "author", "text", "author_display_name", "created_at")
+_STATED = ("url", "author", "text", "author_display_name", "created_at")
 """What a later answer may add to a reference; and its media."""
 
 
@@ -380,16 +380,16 @@ def write_references(tx: Transaction, platform: str, referring: Sequence[tuple[i
 
     In SQL: decided in Python, it would take one more statement a page, to read the stored ones.
     """
-    missing = [f"(item_references.{name} IS NULL AND excluded.{name} IS NOT NULL)" for name in _TOLD]
+    missing = [f"(item_references.{name} IS NULL AND excluded.{name} IS NOT NULL)" for name in _STATED]
     missing.append("(item_references.media = '[]' AND excluded.media <> '[]')")
-    told = [f"{name} = COALESCE(item_references.{name}, excluded.{name})" for name in _TOLD]
-    told.append("media = CASE item_references.media WHEN '[]' THEN excluded.media ELSE item_references.media END")
+    updates = [f"{name} = COALESCE(item_references.{name}, excluded.{name})" for name in _STATED]
+    updates.append("media = CASE item_references.media WHEN '[]' THEN excluded.media ELSE item_references.media END")
     tx.insert(
         "item_references",
         ("item_id", "position", *_REFERENCE),
         _reference_rows(tx, platform, referring),
         f"""
-        ON CONFLICT (item_id, position) DO UPDATE SET {", ".join(told)}
+        ON CONFLICT (item_id, position) DO UPDATE SET {", ".join(updates)}
          WHERE item_references.relation = excluded.relation AND item_references.external_id = excluded.external_id
            AND ({" OR ".join(missing)})
         """,
@@ -403,9 +403,11 @@ def _reference_rows(tx: Transaction, platform: str, referring: Sequence[tuple[in
     forgotten = forgotten_names(tx, platform, named)
     return [
         (item_id, position, *(encode(getattr(to, name)) for name in _REFERENCE))
-        for item_id, scope, (position, told) in rows
+        for item_id, scope, (position, reference) in rows
         for to in (
-            Reference(told.relation, told.external_id) if (scope, told.external_id or "") in forgotten else told,
+            Reference(reference.relation, reference.external_id)
+            if (scope, reference.external_id or "") in forgotten
+            else reference,
         )
     ]
 

@@ -100,18 +100,18 @@ class Items(StorePart):
     def listed(
         self,
         tx: Transaction,
-        wanted: Filter,
+        filter: Filter,
         limit: int,
         before: tuple[int, int] | None = None,
         order: Ordering = Ordering.POSTED,
     ) -> ItemPage:
         """Returns the items that match the filter, newest first, by posting time or last reply."""
         if order == Ordering.REPLIED:
-            found = replied_with(tx, wanted.wanted(tx), limit, before)
-        elif wanted.is_plain:
-            return page_of(shown(tx, _newest(tx, limit + 1, wanted.source_id, before)), limit)
+            found = replied_with(tx, filter.as_list_filter(tx), limit, before)
+        elif filter.is_plain:
+            return page_of(shown(tx, _newest(tx, limit + 1, filter.source_id, before)), limit)
         else:
-            found = newest_with(tx, wanted.wanted(tx), limit, before)
+            found = newest_with(tx, filter.as_list_filter(tx), limit, before)
         return ItemPage(by_ids(tx, [item_id for _, item_id in found.keys]), found.next)
 
     def get(self, item_id: int) -> ItemView:
@@ -128,7 +128,7 @@ class Items(StorePart):
             raise _missing(item_id)
         return found
 
-    def held(self, platform: str, external_ids: Sequence[str]) -> dict[str, int]:
+    def ids_of(self, platform: str, external_ids: Sequence[str]) -> dict[str, int]:
         """Returns the stored items among these ids, by external id; for platforms whose ids are globally unique."""
         sql = "SELECT external_id, id FROM items WHERE platform = ? AND scope = '' AND external_id IN {values}"
         return self._db.read(lambda tx: dict(tx.select_in(sql, sorted(set(external_ids)), before=[platform])))

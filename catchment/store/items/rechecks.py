@@ -119,20 +119,20 @@ class RecheckQueue(StorePart):
 _DAY = 24 * 60 * 60 * 1_000_000
 
 
-def _sources(tx: Transaction, wanted: Sequence[tuple[int, int]]) -> dict[int, Source]:
+def _sources(tx: Transaction, shown_first: Sequence[tuple[int, int]]) -> dict[int, Source]:
     """Returns, for each item, a source to request it with: the one that first showed it, else another."""
     sql = f"SELECT {_SOURCE} FROM sources s WHERE s.id IN {{values}} AND s.state <> 'removed'"
-    rows = tx.select_in(sql, sorted({source_id for _, source_id in wanted}))
-    known = {source.id: source for source in tx.as_records(Source, rows)}
-    found = {item_id: known[source_id] for item_id, source_id in wanted if source_id in known}
+    rows = tx.select_in(sql, sorted({source_id for _, source_id in shown_first}))
+    sources = {source.id: source for source in tx.as_records(Source, rows)}
+    by_item = {item_id: sources[source_id] for item_id, source_id in shown_first if source_id in sources}
     sql = f"""
         SELECT {_SOURCE}, g.item_id FROM sightings g JOIN sources s ON s.id = g.source_id
          WHERE g.item_id IN {{values}} AND s.state <> 'removed' ORDER BY g.item_id, s.id
     """
-    others = tx.select_in(sql, [item_id for item_id, _ in wanted if item_id not in found])
+    others = tx.select_in(sql, [item_id for item_id, _ in shown_first if item_id not in by_item])
     for row, source in zip(others, tx.as_records(Source, others), strict=True):
-        found.setdefault(row[-1], source)
-    return found
+        by_item.setdefault(row[-1], source)
+    return by_item
 
 
 def set_rechecks(tx: Transaction, rechecks: Sequence[NextRecheck]) -> None:

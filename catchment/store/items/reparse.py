@@ -109,16 +109,16 @@ class Reparses(StorePart):
         super().__init__(database)
         self._pages = pages
 
-    def count(self, wanted: ReparseFilter) -> int:
-        where, values = _where(wanted)
+    def count(self, filter: ReparseFilter) -> int:
+        where, values = _where(filter)
         sql = f"SELECT count(*) FROM raw_answers a JOIN sources s ON s.id = a.source_id WHERE {where}"
         return self._number(sql, *values)
 
     def waiting(
-        self, wanted: ReparseFilter, after: tuple[datetime, int] | None, limit: int = 200
+        self, filter: ReparseFilter, after: tuple[datetime, int] | None, limit: int = 200
     ) -> list[StoredAnswer]:
         """Returns answers in order of time; the next page comes `after` the last."""
-        where, values = _where(wanted)
+        where, values = _where(filter)
         if after is not None:
             where, values = f"(a.answered_at, a.id) > (?, ?) AND {where}", [micros(after[0]), after[1], *values]
         sql = f"""
@@ -176,17 +176,17 @@ class _DryRun(Exception):
         self.mended, self.new = mended, new
 
 
-def _where(wanted: ReparseFilter) -> tuple[str, list[Any]]:
-    where = f"s.platform IN ({', '.join('?' * len(wanted.readers))})"
-    values: list[Any] = [*wanted.readers]
-    if not wanted.again:
-        behind = " OR ".join("(s.platform = ? AND a.reader_version <> ?)" for _ in wanted.readers)
+def _where(filter: ReparseFilter) -> tuple[str, list[Any]]:
+    where = f"s.platform IN ({', '.join('?' * len(filter.readers))})"
+    values: list[Any] = [*filter.readers]
+    if not filter.again:
+        behind = " OR ".join("(s.platform = ? AND a.reader_version <> ?)" for _ in filter.readers)
         where += f" AND (NOT a.is_read OR {behind})"
-        values += [part for pair in wanted.readers.items() for part in pair]
+        values += [part for pair in filter.readers.items() for part in pair]
     for condition, value in (
-        ("a.source_id = ?", wanted.source_id),
-        ("s.kind = ?", wanted.kind),
-        ("a.answered_at >= ?", to_micros(wanted.since)),
+        ("a.source_id = ?", filter.source_id),
+        ("s.kind = ?", filter.kind),
+        ("a.answered_at >= ?", to_micros(filter.since)),
     ):
         if value is not None:
             where += f" AND {condition}"

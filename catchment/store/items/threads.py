@@ -245,8 +245,8 @@ class Threads(StorePart):
 
     def floor_ids(self, platform: str, scope: str, thread_id: str, first: int, last: int) -> dict[int, int]:
         """Returns the ids of the items on the floors of a thread, by floor number, in a stretch of numbers."""
-        held = self._db.read(lambda tx: held_floors(tx, platform, FloorRange(scope, thread_id, first, last)))
-        return {number: floor.item_id for number, floor in held.items()}
+        floors = self._db.read(lambda tx: held_floors(tx, platform, FloorRange(scope, thread_id, first, last)))
+        return {number: floor.item_id for number, floor in floors.items()}
 
     def board_runs(self, source_id: int, limit: int = 30, before: int | None = None) -> list[BoardRunView]:
         """Returns what runs did with a board, newest first."""
@@ -294,8 +294,8 @@ def held_floors(tx: Transaction, platform: str, floors: FloorRange) -> dict[int,
          WHERE platform = ? AND scope = ? AND thread_id = ? AND floor_number BETWEEN ? AND ?
          ORDER BY floor_number
     """
-    held = tx.records(HeldFloor, sql, platform, floors.scope, floors.thread_id, floors.first, floors.last)
-    return {floor.floor_number: floor for floor in held}
+    rows = tx.records(HeldFloor, sql, platform, floors.scope, floors.thread_id, floors.first, floors.last)
+    return {floor.floor_number: floor for floor in rows}
 
 
 def floor_holders(tx: Transaction, platform: str, items: Sequence[Item]) -> dict[tuple[str, str, int], int]:
@@ -419,7 +419,7 @@ def set_marks(tx: Transaction, marks: ThreadMarks, now: int, *, is_read: bool = 
                waiting_since = CASE WHEN ? AND NOT ({_REPLIED}) THEN NULL ELSE waiting_since END
          WHERE id = ?
     """
-    told = to_micros(thread.last_reply_at)
+    last_reply_at = to_micros(thread.last_reply_at)
     tx.run(
         sql,
         marks.page_count,
@@ -433,11 +433,11 @@ def set_marks(tx: Transaction, marks: ThreadMarks, now: int, *, is_read: bool = 
         is_read,
         now,
         marks.is_complete,
-        told,
+        last_reply_at,
         marks.is_over,
-        told,
+        last_reply_at,
         marks.is_over,
-        told,
+        last_reply_at,
         thread.id,
     )
 

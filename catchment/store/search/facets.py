@@ -61,13 +61,13 @@ def facets_of(
 
 def facet_ids(tx: Transaction, names: Iterable[str], *, is_added: bool = False) -> dict[str, int]:
     """Returns facet ids by name; names without items are left out, unless they are to be added."""
-    wanted = sorted(set(names))
-    known: dict[str, int] = dict(tx.select_in("SELECT name, id FROM facets WHERE name IN {values}", wanted))
-    missing = [(name,) for name in wanted if name not in known]
+    sorted_names = sorted(set(names))
+    ids: dict[str, int] = dict(tx.select_in("SELECT name, id FROM facets WHERE name IN {values}", sorted_names))
+    missing = [(name,) for name in sorted_names if name not in ids]
     if missing and is_added:
         tx.insert("facets", ("name",), missing)
-        known = dict(tx.select_in("SELECT name, id FROM facets WHERE name IN {values}", wanted))
-    return known
+        ids = dict(tx.select_in("SELECT name, id FROM facets WHERE name IN {values}", sorted_names))
+    return ids
 
 
 _SOURCES_AT_ONCE = 1000
@@ -75,11 +75,11 @@ _SOURCES_AT_ONCE = 1000
 
 def sources_in(tx: Transaction, category: str) -> frozenset[int]:
     """Returns the sources of a category, ignoring case; removed ones too: their items stay."""
-    wanted = folded(category)
+    folded_category = folded(category)
     return frozenset(
         source_id
         for source_id, _, categories in _with_categories(tx)
-        if any(folded(name) == wanted for name in categories)
+        if any(folded(name) == folded_category for name in categories)
     )
 
 

@@ -105,7 +105,7 @@ class Filter(Record, frozen=True):
         """Whether the only condition is the source."""
         return self == Filter(source_id=self.source_id)
 
-    def wanted(self, tx: Transaction) -> ListFilter:
+    def as_list_filter(self, tx: Transaction) -> ListFilter:
         return ListFilter(
             tuple(self._groups(tx)),
             self.source_id,
@@ -159,30 +159,30 @@ class ListSpan(NamedTuple):
     before: Key
 
 
-def span_of(wanted: ListFilter, before: Key | None) -> ListSpan:
+def span_of(filter: ListFilter, before: Key | None) -> ListSpan:
     return ListSpan(
-        wanted.since if wanted.since is not None else -LARGEST,
-        min(before or TOP, TOP if wanted.until is None else (wanted.until, 0)),
+        filter.since if filter.since is not None else -LARGEST,
+        min(before or TOP, TOP if filter.until is None else (filter.until, 0)),
     )
 
 
-def newest_with(tx: Transaction, wanted: ListFilter, limit: int, before: Key | None = None) -> ListPage:
+def newest_with(tx: Transaction, filter: ListFilter, limit: int, before: Key | None = None) -> ListPage:
     """Returns the newest items that match the filter."""
-    span = span_of(wanted, before)
-    if wanted.changed_since is not None:
-        change = (wanted.changed_since, LARGEST)
+    span = span_of(filter, before)
+    if filter.changed_since is not None:
+        change = (filter.changed_since, LARGEST)
         if can_be_scanned(tx, change):
-            return part(backlog_matches(tx, wanted, span, change), limit)
+            return part(backlog_matches(tx, filter, span, change), limit)
     mark = usable_mark(tx).position
     # If the backlog is too large to scan, the index is of no use, and the list is walked without it.
     is_usable = can_be_scanned(tx, mark)
-    lists = sparsest(tx, _ways(tx, wanted, is_usable), span)
-    found, end = walk(tx, wanted, lists, span, limit)
+    lists = sparsest(tx, _ways(tx, filter, is_usable), span)
+    matches, end = walk(tx, filter, lists, span, limit)
     if all(along.table == "postings" for along in lists):
         # Read last: an item edited meanwhile moves from the index to the backlog, never the other way round.
-        waiting = backlog_matches(tx, wanted, span if end is None else ListSpan(end[0], span.before), mark)
-        found = found | {row for row in waiting if end is None or row >= end}
-    return part(found, limit, end)
+        waiting = backlog_matches(tx, filter, span if end is None else ListSpan(end[0], span.before), mark)
+        matches = matches | {row for row in waiting if end is None or row >= end}
+    return part(matches, limit, end)
 
 
 def can_be_scanned(tx: Transaction, after: Position) -> bool:
@@ -195,21 +195,21 @@ def can_be_scanned(tx: Transaction, after: Position) -> bool:
     return row is None
 
 
-def part(found: Iterable[Key], limit: int, end: Key | None = None) -> ListPage:
+def part(matches: Iterable[Key], limit: int, end: Key | None = None) -> ListPage:
     """Returns the first page of what was found. `end`: how far the list was walked, if not to its end."""
-    keys = sorted(found, reverse=True)
+    keys = sorted(matches, reverse=True)
     return ListPage(keys[:limit], keys[limit - 1]) if len(keys) > limit else ListPage(keys, end)
 
 
 # Choice of the list to walk
 
 
-def _ways(tx: Transaction, wanted: ListFilter, is_usable: bool) -> list[list[SortedList]]:
+def _ways(tx: Transaction, filter: ListFilter, is_usable: bool) -> list[list[SortedList]]:
     """Returns the lists that contain all matches: each option is one list, or several to be merged."""
-    groups = wanted.all_groups if is_usable else ()
-    known = facet_ids(tx, {name for group in groups for name in group})
-    ways = [[SortedList("postings", "facet_id", known[name]) for name in group if name in known] for group in groups]
-    sources = wanted.sources
+    groups = filter.all_groups if is_usable else ()
+    ids = facet_ids(tx, {name for group in groups for name in group})
+    ways = [[SortedList("postings", "facet_id", ids[name]) for name in group if name in ids] for group in groups]
+    sources = filter.sources
     if sources is not None and len(sources) <= MOST_MERGED:
         ways.append([SortedList("sightings", "source_id", source) for source in sorted(sources)])
     return [*ways, [SortedList("items")]]
@@ -233,23 +233,23 @@ def sparsest(tx: Transaction, ways: Sequence[list[SortedList]], span: ListSpan) 
 
 
 def walk(
-    tx: Transaction, wanted: ListFilter, lists: Sequence[SortedList], span: ListSpan, limit: int
+    tx: Transaction, filter: ListFilter, lists: Sequence[SortedList], span: ListSpan, limit: int
 ) -> tuple[set[Key], Key | None]:
     """Returns what was found along the lists, at least one more than the limit if possible; and how far they were
     walked, unless to the end."""
-    found: set[Key] = set()
+    matches: set[Key] = set()
     # The first batch is as small as the page: most lists find everything there.
     for size in (limit + 1, *[_BATCH] * _BATCHES):
         met = list(
             islice(dict.fromkeys(merge(*(keys_along(tx, along, span, size) for along in lists), reverse=True)), size)
         )
-        found |= kept(tx, wanted, met)
+        matches |= kept(tx, filter, met)
         if len(met) < size:
-            return found, None
+            return matches, None
         span = ListSpan(span.since, met[-1])
-        if len(found) > limit:
+        if len(matches) > limit:
             break
-    return found, span.before
+    return matches, span.before
 
 
 def keys_along(tx: Transaction, along: SortedList, span: ListSpan, limit: int, offset: int = 0) -> list[Key]:
@@ -267,7 +267,7 @@ def keys_along(tx: Transaction, along: SortedList, span: ListSpan, limit: int, o
 # Testing
 
 
-def kept(tx: Transaction, wanted: ListFilter, met: Sequence[Key]) -> set[Key]:
+def kept(tx: Transaction, filter: ListFilter, met: Sequence[Key]) -> set[Key]:
     """Returns those of these items that match in their current state: the index may have an older one."""
     keys = {item_id: (ordered_at, item_id) for ordered_at, item_id in met}
     sql = f"""
@@ -275,40 +275,40 @@ def kept(tx: Transaction, wanted: ListFilter, met: Sequence[Key]) -> set[Key]:
          WHERE i.id IN {{values}}
     """
     rows = tx.select_in(sql, list(keys))
-    return _shown_by_source(tx, wanted, {keys[row[0]] for row in rows if is_wanted(wanted, row)})
+    return _shown_by_source(tx, filter, {keys[row[0]] for row in rows if is_match(filter, row)})
 
 
-def backlog_matches(tx: Transaction, wanted: ListFilter, span: ListSpan, after: Position) -> set[Key]:
+def backlog_matches(tx: Transaction, filter: ListFilter, span: ListSpan, after: Position) -> set[Key]:
     """Returns the matches among the items that changed after that position."""
-    found: dict[int, Key | None] = {}
+    matches: dict[int, Key | None] = {}
     for row in scanned(tx, Scan(after, 0), ABOUT):
         key = (row[2], row[0])
-        is_listed = span.since <= key[0] and key < span.before and is_wanted(wanted, row)
+        is_listed = span.since <= key[0] and key < span.before and is_match(filter, row)
         # Met again, it was edited meanwhile: its latest state counts.
-        found[row[0]] = key if is_listed else None
-    return _shown_by_source(tx, wanted, {match for match in found.values() if match})
+        matches[row[0]] = key if is_listed else None
+    return _shown_by_source(tx, filter, {key_ for key_ in matches.values() if key_})
 
 
-def is_wanted(wanted: ListFilter, row: Row) -> bool:
+def is_match(filter: ListFilter, row: Row) -> bool:
     """Whether an item matches the filter, apart from time and source. `row`: id, change number, time, then `ABOUT`."""
     _, change_number, _, *about = row
-    if wanted.changed_since is not None and change_number <= wanted.changed_since:
+    if filter.changed_since is not None and change_number <= filter.changed_since:
         return False
     *_, is_deleted, version = about
-    if wanted.is_deleted is not None and bool(is_deleted) != wanted.is_deleted:
+    if filter.is_deleted is not None and bool(is_deleted) != filter.is_deleted:
         return False
-    if wanted.is_edited is not None and (version > 1) != wanted.is_edited:
+    if filter.is_edited is not None and (version > 1) != filter.is_edited:
         return False
     facets = set(facets_of(*about))
-    return all(not facets.isdisjoint(group) for group in wanted.groups)
+    return all(not facets.isdisjoint(group) for group in filter.groups)
 
 
-def _shown_by_source(tx: Transaction, wanted: ListFilter, found: set[Key]) -> set[Key]:
-    sources = wanted.sources
-    if sources is None or not found:
-        return found
-    shown = shown_by(tx, sources, [item_id for _, item_id in found])
-    return {key for key in found if key[1] in shown}
+def _shown_by_source(tx: Transaction, filter: ListFilter, matches: set[Key]) -> set[Key]:
+    sources = filter.sources
+    if sources is None or not matches:
+        return matches
+    shown = shown_by(tx, sources, [item_id for _, item_id in matches])
+    return {key for key in matches if key[1] in shown}
 
 
 def shown_by(tx: Transaction, source_ids: Collection[int], item_ids: Sequence[int]) -> set[int]:
@@ -332,18 +332,18 @@ def source_list(source_id: int) -> str:
 def newest_replies(new: Sequence[ItemChange]) -> dict[Thread, int]:
     """Returns when each thread was last replied to by one of these items; replies that were deleted before they were
     seen do not count."""
-    found: dict[Thread, int] = {}
+    times: dict[Thread, int] = {}
     for change in new:
         item = change.item.item
         if item.thread_id is not None and not item.is_head and not item.is_deleted:
             thread, ordered_at = (item.scope, item.thread_id), micros(cast(datetime, change.values["ordered_at"]))
-            found[thread] = max(found.get(thread, ordered_at), ordered_at)
-    return found
+            times[thread] = max(times.get(thread, ordered_at), ordered_at)
+    return times
 
 
 def locked_heads(tx: Transaction, platform: str, threads: Collection[Thread]) -> dict[Thread, int]:
     """Returns the stored thread roots of these threads, locked until the transaction ends."""
-    found: dict[Thread, int] = {}
+    heads: dict[Thread, int] = {}
     for scope in sorted({scope for scope, _ in threads}):
         sql = f"""
             SELECT id, thread_id FROM items
@@ -352,15 +352,15 @@ def locked_heads(tx: Transaction, platform: str, threads: Collection[Thread]) ->
         rows = tx.select_in(
             sql, sorted(thread_id for of, thread_id in threads if of == scope), before=[platform, scope]
         )
-        found |= {(scope, thread_id): item_id for item_id, thread_id in rows}
-    return found
+        heads |= {(scope, thread_id): item_id for item_id, thread_id in rows}
+    return heads
 
 
 def held_replies(tx: Transaction, platform: str, heads: Sequence[Item]) -> dict[Thread, int]:
     """Returns when each of these was last replied to, by the stored replies. For thread roots that come after their
     replies."""
     threads = [(item.scope, item.thread_id) for item in heads if item.thread_id is not None and item.reply_count != 0]
-    found: dict[Thread, int] = {}
+    times: dict[Thread, int] = {}
     for scope in sorted({scope for scope, _ in threads}):
         sql = """
             SELECT thread_id, max(ordered_at) FROM items
@@ -368,8 +368,8 @@ def held_replies(tx: Transaction, platform: str, heads: Sequence[Item]) -> dict[
              GROUP BY thread_id
         """
         rows = tx.select_in(sql, [thread_id for of, thread_id in threads if of == scope], before=[platform, scope])
-        found |= {(scope, thread_id): at for thread_id, at in rows}
-    return found
+        times |= {(scope, thread_id): at for thread_id, at in rows}
+    return times
 
 
 def raise_heads(tx: Transaction, answered: Mapping[int, int], number: int) -> None:
@@ -410,28 +410,28 @@ MOST_TAKEN = 5_000
 _EVERYTHING = ListSpan(-LARGEST, TOP)
 
 
-def replied_with(tx: Transaction, wanted: ListFilter, limit: int, before: Key | None = None) -> ListPage:
+def replied_with(tx: Transaction, filter: ListFilter, limit: int, before: Key | None = None) -> ListPage:
     """Returns the items that match the filter, by last reply, newest first."""
-    span = span_of(wanted, before)
-    rare = _changed(tx, wanted)
+    span = span_of(filter, before)
+    rare = _changed(tx, filter)
     if rare is None:
-        rare = _rare(tx, wanted)
+        rare = _rare(tx, filter)
     if rare is not None:
         sql = "SELECT last_reply_at, item_id FROM replied WHERE list = ? AND item_id IN {values}"
         replies: list[Key] = tx.select_in(sql, sorted(rare), before=[ALL])
         met = [key for key in replies if span.since <= key[0] and key < span.before]
-        return part(kept(tx, wanted, met), limit)
+        return part(kept(tx, filter, met), limit)
     lists = sparsest(
-        tx, [[SortedList("replied", "list", name) for name in names] for names in _lists_by_reply(wanted)], span
+        tx, [[SortedList("replied", "list", name) for name in names] for names in _lists_by_reply(filter)], span
     )
-    found, end = walk(tx, wanted, lists, span, limit)
-    return part(found, limit, end)
+    matches, end = walk(tx, filter, lists, span, limit)
+    return part(matches, limit, end)
 
 
-def _lists_by_reply(wanted: ListFilter) -> list[list[str]]:
+def _lists_by_reply(filter: ListFilter) -> list[list[str]]:
     """Returns the lists that contain all matches: each option is one list, or several to be merged."""
-    ways = [[name] for group in wanted.groups for name in group if _has_list(group)]
-    sources = wanted.sources
+    ways = [[name] for group in filter.groups for name in group if _has_list(group)]
+    sources = filter.sources
     if sources is not None and len(sources) <= MOST_MERGED:
         ways.append([source_list(source) for source in sorted(sources)])
     return [*ways, [ALL]]
@@ -445,39 +445,37 @@ def _has_list(group: Sequence[str]) -> bool:
 # Rare matches
 
 
-def _changed(tx: Transaction, wanted: ListFilter) -> set[int] | None:
+def _changed(tx: Transaction, filter: ListFilter) -> set[int] | None:
     """Returns matches that changed since then; None: not asked for, or too many."""
-    if wanted.changed_since is None:
+    if filter.changed_since is None:
         return None
-    after = (wanted.changed_since, LARGEST)
-    return _met(backlog_matches(tx, wanted, _EVERYTHING, after)) if can_be_scanned(tx, after) else None
+    after = (filter.changed_since, LARGEST)
+    return _met(backlog_matches(tx, filter, _EVERYTHING, after)) if can_be_scanned(tx, after) else None
 
 
-def _rare(tx: Transaction, wanted: ListFilter) -> set[int] | None:
+def _rare(tx: Transaction, filter: ListFilter) -> set[int] | None:
     """Returns all items with the rarest requested facet that has no list; None: there is no such facet, or none is
     rare."""
     mark = usable_mark(tx).position
-    groups = tuple(group for group in wanted.all_groups if not _has_list(group))
+    groups = tuple(group for group in filter.all_groups if not _has_list(group))
     if not groups or not can_be_scanned(tx, mark):
         return None
-    taken = [found for found in _taken(tx, groups) if len(found) <= MOST_TAKEN]
+    taken = [item_ids for item_ids in _taken(tx, groups) if len(item_ids) <= MOST_TAKEN]
     if not taken:
         return None
     # Read last: an item edited meanwhile moves from the index to the backlog, never the other way round.
-    return min(taken, key=len) | _met(backlog_matches(tx, wanted, _EVERYTHING, mark))
+    return min(taken, key=len) | _met(backlog_matches(tx, filter, _EVERYTHING, mark))
 
 
 def _taken(tx: Transaction, groups: Groups) -> list[set[int]]:
     """Returns the items that have one of the facets of each group; one more than the limit, if there are too many."""
-    known = facet_ids(tx, {name for group in groups for name in group})
+    ids = facet_ids(tx, {name for group in groups for name in group})
     return [
         {
             item_id
             for name in group
-            if name in known
-            for _, item_id in keys_along(
-                tx, SortedList("postings", "facet_id", known[name]), _EVERYTHING, MOST_TAKEN + 1
-            )
+            if name in ids
+            for _, item_id in keys_along(tx, SortedList("postings", "facet_id", ids[name]), _EVERYTHING, MOST_TAKEN + 1)
         }
         for group in groups
     ]

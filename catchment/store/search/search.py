@@ -21,7 +21,7 @@ from catchment.store.item_fields import ItemView, extended
 from catchment.store.items.views import by_ids
 from catchment.store.search.facets import facet_ids
 from catchment.store.search.index import ABOUT, IndexMark, facet_term, item_at, place, scan_of, scanned, usable_mark
-from catchment.store.search.lists import Filter, Groups, ListFilter, is_wanted, shown_by
+from catchment.store.search.lists import Filter, Groups, ListFilter, is_match, shown_by
 from catchment.text import tokens
 from catchment.text.tokens import Query, Snippet
 
@@ -52,14 +52,14 @@ class Places(NamedTuple):
     is_estimated: bool
 
 
-def places(tx: Transaction, match: Match, wanted: int, counted: int) -> Places:
-    """Returns matching places. `wanted` is how many will probably be read; the count is exact up to `counted`."""
-    known = facet_ids(tx, {name for group in match.groups for name in group})
-    facets = [[facet_term(known[name]) for name in group if name in known] for group in match.groups]
+def places(tx: Transaction, match: Match, most: int, counted: int) -> Places:
+    """Returns matching places. `most` is how many will probably be read; the count is exact up to `counted`."""
+    ids = facet_ids(tx, {name for group in match.groups for name in group})
+    facets = [[facet_term(ids[name]) for name in group if name in ids] for group in match.groups]
     if not all(facets):
         return Places(iter(()), 0, False)
     terms = [*([term] for term in match.terms), *facets]
-    return _in_postgres(tx, terms, match, wanted) if tx.is_postgres else _in_sqlite(tx, terms, match, counted)
+    return _in_postgres(tx, terms, match, most) if tx.is_postgres else _in_sqlite(tx, terms, match, counted)
 
 
 def _in_sqlite(tx: Transaction, terms: Terms, match: Match, counted: int) -> Places:
@@ -71,9 +71,9 @@ def _in_sqlite(tx: Transaction, terms: Terms, match: Match, counted: int) -> Pla
 
 
 def _more_fts(tx: Transaction, question: str, low: int, high: int) -> Iterator[int]:
-    while found := _fts(tx, question, low, high, 5_000):
-        yield from found
-        high = found[-1]
+    while batch := _fts(tx, question, low, high, 5_000):
+        yield from batch
+        high = batch[-1]
 
 
 def _fts(tx: Transaction, question: str, low: int, high: int, limit: int) -> list[int]:
@@ -84,7 +84,7 @@ def _fts(tx: Transaction, question: str, low: int, high: int, limit: int) -> lis
     return tx.column(sql, question, low, high, limit)
 
 
-def _in_postgres(tx: Transaction, terms: Terms, match: Match, wanted: int) -> Places:
+def _in_postgres(tx: Transaction, terms: Terms, match: Match, most: int) -> Places:
     parts = ["(" + " | ".join(f"'{term}'" for term in group) + ")" for group in terms]
     question = " & ".join(parts)
     # All rows with the rarest term are read, however few of them have the others, too. The planner can only guess how
@@ -92,34 +92,34 @@ def _in_postgres(tx: Transaction, terms: Terms, match: Match, wanted: int) -> Pl
     rarest = min(_expected(tx, part) for part in parts)
     if rarest <= _FEW:
         return _all_of_them(tx, question, match)
-    met = _stretch(tx, question, match.low, match.high, _PROBED, wanted)
+    met = _stretch(tx, question, match.low, match.high, _PROBED, most)
     everything = tx.number("SELECT last_item_id FROM ledger WHERE id = 1")
-    walk = wanted * _PROBED // max(1, len(met))
-    if len(met) < wanted and rarest * _TAKING <= walk * _WALKING:
+    walk = most * _PROBED // max(1, len(met))
+    if len(met) < most and rarest * _TAKING <= walk * _WALKING:
         return _all_of_them(tx, question, match)
     length = min(4 * walk, _LONGEST_WALK)
-    return Places(_walked(tx, question, match, met, length, wanted), max(1, wanted * everything // walk), True)
+    return Places(_walked(tx, question, match, met, length, most), max(1, most * everything // walk), True)
 
 
 def _all_of_them(tx: Transaction, question: str, match: Match) -> Places:
-    found = _taken(tx, question, match.low, match.high)
-    return Places(iter(found), len(found), False)
+    matches = _taken(tx, question, match.low, match.high)
+    return Places(iter(matches), len(matches), False)
 
 
-def _walked(tx: Transaction, question: str, match: Match, met: list[int], length: int, wanted: int) -> Iterator[int]:
+def _walked(tx: Transaction, question: str, match: Match, met: list[int], length: int, most: int) -> Iterator[int]:
     """Yields the first matches, then continues along stretches of the newest items; when matches get sparse, it fetches
     the rest at once."""
     yield from met
     high, is_dense = met[-1] if met else match.high, True
     while is_dense:
-        met = _stretch(tx, question, match.low, high, length, wanted)
+        met = _stretch(tx, question, match.low, high, length, most)
         yield from met
-        high, is_dense = met[-1] if met else high, len(met) == wanted
+        high, is_dense = met[-1] if met else high, len(met) == most
     yield from _taken(tx, question, match.low, high)
 
 
-def _stretch(tx: Transaction, question: str, low: int, high: int, length: int, wanted: int) -> list[int]:
-    """Returns the matches among the newest `length` items, up to `wanted`."""
+def _stretch(tx: Transaction, question: str, low: int, high: int, length: int, most: int) -> list[int]:
+    """Returns the matches among the newest `length` items, up to `most`."""
     return tx.column(
         # The inner LIMIT keeps the planner from using the index after all.
         """
@@ -131,7 +131,7 @@ def _stretch(tx: Transaction, question: str, low: int, high: int, length: int, w
         high,
         length,
         question,
-        wanted,
+        most,
     )
 
 
@@ -188,7 +188,7 @@ class Search(StorePart):
     def find(
         self,
         question: str,
-        wanted: Filter | None = None,
+        filter: Filter | None = None,
         *,
         is_best: bool = False,
         limit: int = 30,
@@ -199,7 +199,7 @@ class Search(StorePart):
         begin = _FIRST
         if after is not None:
             begin = _Hit(*_numbers(after, 2)) if is_best else _Hit(0, *_numbers(after, 1))
-        return self._db.read(lambda tx: _SearchRun(tx, query, wanted or Filter()).page(is_best, limit, begin))
+        return self._db.read(lambda tx: _SearchRun(tx, query, filter or Filter()).page(is_best, limit, begin))
 
 
 class _Hit(NamedTuple):
@@ -218,23 +218,23 @@ _FIRST = _Hit(2**62, 2**63 - 1)
 class _SearchRun:
     """One query against one state of the database."""
 
-    def __init__(self, tx: Transaction, query: Query, wanted: Filter) -> None:
+    def __init__(self, tx: Transaction, query: Query, filter: Filter) -> None:
         self._tx, self._query = tx, query
-        self._wanted: ListFilter = wanted.wanted(tx)
-        self._sources = self._wanted.sources
+        self._filter: ListFilter = filter.as_list_filter(tx)
+        self._sources = self._filter.sources
         self._mark: IndexMark = usable_mark(tx)
 
     def page(self, is_best: bool, limit: int, begin: _Hit) -> ResultPage:
         match = self._match(begin.place if not is_best else _FIRST.place)
-        wanted = RANKED if is_best else limit + 1
-        found = self._indexed(match, wanted)
-        indexed = list(islice(found.places, wanted))
+        most = RANKED if is_best else limit + 1
+        matches = self._indexed(match, most)
+        indexed = list(islice(matches.places, most))
         # Read last: an item edited meanwhile moves from the index to the backlog, never the other way round.
         scan = scan_of(self._tx, self._mark)
         long, end = self._too_long(match)
         read = {*self._read(iter(long)), *self._among(scanned(self._tx, scan, _READ))}
         waiting = {at for at in read if match.low <= at < match.high}
-        newest = sorted(waiting.union(indexed), reverse=True)[:wanted]
+        newest = sorted(waiting.union(indexed), reverse=True)[:most]
         if not is_best:
             # Below the last long text that was read there may be others: those results belong to the next page.
             newest = [at for at in newest if end is None or at >= end]
@@ -245,25 +245,25 @@ class _SearchRun:
             self._shown(hits[:limit]),
             hits[limit - 1].key if len(hits) > limit else None if is_best or end is None else _Hit(0, end).key,
             scan.behind,
-            found.how_many + len(waiting.difference(indexed)) if is_first else None,
-            found.is_estimated or end is not None,
+            matches.how_many + len(waiting.difference(indexed)) if is_first else None,
+            matches.is_estimated or end is not None,
         )
 
-    def _indexed(self, match: Match, wanted: int) -> Places:
+    def _indexed(self, match: Match, most: int) -> Places:
         """Returns the places of indexed matches."""
         own = self._places_of_source(match)
         if own is not None:
             return Places(self._read(iter(own)), len(own), True)
-        found = places(self._tx, match, wanted, COUNTED)
+        matches = places(self._tx, match, most, COUNTED)
         # Whether the index alone decides; it knows times only to the second.
-        is_decided = self._query.is_exact and self._wanted == ListFilter(self._wanted.groups)
-        return Places(self._checked(found.places), found.how_many, found.is_estimated or not is_decided)
+        is_decided = self._query.is_exact and self._filter == ListFilter(self._filter.groups)
+        return Places(self._checked(matches.places), matches.how_many, matches.is_estimated or not is_decided)
 
     def _match(self, before: int) -> Match:
-        since, until = self._wanted.since, self._wanted.until
+        since, until = self._filter.since, self._filter.until
         low = -(2**63) if since is None else place(since, 0)
         high = before if until is None else min(before, place(until + 999_999, 0))
-        return Match(self._query.terms, self._wanted.all_groups, low, high)
+        return Match(self._query.terms, self._filter.all_groups, low, high)
 
     def _places_of_source(self, match: Match) -> list[int] | None:
         """Returns all items of the requested sources; None: no source filter, or too many items to read through."""
@@ -275,8 +275,8 @@ class _SearchRun:
         )
         if len(rows) > MOST_READ:
             return None
-        found = {at for row in rows if match.low <= (at := place(*row)) < match.high}
-        return sorted(found, reverse=True)
+        in_span = {at for row in rows if match.low <= (at := place(*row)) < match.high}
+        return sorted(in_span, reverse=True)
 
     def _too_long(self, match: Match) -> tuple[list[int], int | None]:
         """Returns the newest items with too many words for the index, and the last of them; None: these are all."""
@@ -288,13 +288,13 @@ class _SearchRun:
             match.low,
             match.high,
         )
-        found = [row[0] for row in rows]
-        return found[:LONG_READ], found[LONG_READ - 1] if len(found) > LONG_READ else None
+        long_places = [row[0] for row in rows]
+        return long_places[:LONG_READ], long_places[LONG_READ - 1] if len(long_places) > LONG_READ else None
 
-    def _checked(self, found: Iterator[int]) -> Iterator[int]:
+    def _checked(self, indexed: Iterator[int]) -> Iterator[int]:
         """Yields the places whose items are unchanged since they were indexed, and match."""
         count = 50
-        while chunk := list(islice(found, count)):
+        while chunk := list(islice(indexed, count)):
             rows = self._rows(chunk, ABOUT if self._query.is_exact else _READ)
             good = {row[0] for row in rows if self._is_good(row)}
             shown = self._shown_by_source(good)
@@ -302,7 +302,7 @@ class _SearchRun:
             # Few matches so far: larger steps. But texts have to fit into memory.
             count = min(count * 4, _MOST_CHECKED if self._query.is_exact else 200)
 
-    def _rows(self, found: Sequence[int], columns: str) -> list[Row]:
+    def _rows(self, chunk: Sequence[int], columns: str) -> list[Row]:
         """Returns the items of these places that are unchanged since they were indexed: the others are in the
         backlog."""
         rows = self._tx.select_in(
@@ -310,18 +310,18 @@ class _SearchRun:
             SELECT i.id, i.content_change_number, i.ordered_at, {columns} FROM items i
               JOIN sources s ON s.id = i.source_id WHERE i.id IN {{values}}
             """,
-            [item_at(at) for at in found],
+            [item_at(at) for at in chunk],
         )
         return [row for row in rows if (row[1], row[0]) <= self._mark.position]
 
     def _is_good(self, row: Row) -> bool:
         """Whether a row matches the filter, apart from its source, and the query; without texts, the query is known to
         match."""
-        since, until = self._wanted.since, self._wanted.until
+        since, until = self._filter.since, self._filter.until
         if (since is not None and row[2] < since) or (until is not None and row[2] >= until):
             return False
         about, texts = row[:_TEXTS], row[_TEXTS:]
-        return is_wanted(self._wanted, about) and (not texts or tokens.is_answered(self._query, *texts))
+        return is_match(self._filter, about) and (not texts or tokens.is_answered(self._query, *texts))
 
     def _among(self, rows: Iterable[Row]) -> list[int]:
         """Returns the places of the matches among fully read rows."""
@@ -332,17 +332,17 @@ class _SearchRun:
         shown = self._shown_by_source({item_id for item_id, at in good.items() if at is not None})
         return [at for item_id, at in good.items() if at is not None and item_id in shown]
 
-    def _read(self, found: Iterator[int]) -> Iterator[int]:
+    def _read(self, unread: Iterator[int]) -> Iterator[int]:
         """Yields the places whose items match, tested by reading them."""
-        while chunk := list(islice(found, _READ_AT_ONCE)):
+        while chunk := list(islice(unread, _READ_AT_ONCE)):
             yield from sorted(self._among(self._rows(chunk, _READ)), reverse=True)
 
     def _shown_by_source(self, item_ids: set[int]) -> set[int]:
         return item_ids if self._sources is None else shown_by(self._tx, self._sources, sorted(item_ids))
 
-    def _ranked(self, found: Sequence[int]) -> Iterator[_Hit]:
-        for start in range(0, len(found), _READ_AT_ONCE):
-            chunk = {item_at(at): at for at in found[start : start + _READ_AT_ONCE]}
+    def _ranked(self, matches: Sequence[int]) -> Iterator[_Hit]:
+        for start in range(0, len(matches), _READ_AT_ONCE):
+            chunk = {item_at(at): at for at in matches[start : start + _READ_AT_ONCE]}
             for item_id, title, text in self._tx.select_in(
                 "SELECT id, title, text FROM items WHERE id IN {values}", list(chunk)
             ):

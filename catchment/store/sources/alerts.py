@@ -175,11 +175,11 @@ class Alerts(StorePart):
 
         Those that cannot be decided at present (`undecided`) stay as they are.
         """
-        wanted = {alarm.subject for alarm in alarms}
+        kept = {alarm.subject for alarm in alarms}
 
         def over_now(tx: Transaction) -> set[str]:
             rows = tx.all("SELECT subject FROM alerts WHERE closed_at IS NULL AND subject LIKE ?", f"%{ending}")
-            return {row[0] for row in rows} - wanted - {*undecided}
+            return {row[0] for row in rows} - kept - {*undecided}
 
         def change(tx: Transaction) -> tuple[int, int]:
             over = over_now(tx)
@@ -189,4 +189,4 @@ class Alerts(StorePart):
             return opened, len(over)
 
         # Read before locking: while all is well nothing is written.
-        return self._db.write(change) if wanted or self._db.read(over_now) else (0, 0)
+        return self._db.write(change) if kept or self._db.read(over_now) else (0, 0)

@@ -386,10 +386,10 @@ class Sources(StorePart):
             )
             if width > 1:
                 total = min(total or sys.maxsize, limit if limit > 0 else max(most.values()))
-            wanted = {source_id: polled_at for source_id, polled_at in due.items() if source_id not in without}
+            unclaimed = {source_id: polled_at for source_id, polled_at in due.items() if source_id not in without}
             claimed = (
-                self._db.write(partial(_claim_unvisited, due=wanted, owner_id=owner_id, now=now, limit=total))
-                if wanted
+                self._db.write(partial(_claim_unvisited, due=unclaimed, owner_id=owner_id, now=now, limit=total))
+                if unclaimed
                 else []
             )
             # A wider look that finds the same has seen all there is.

@@ -136,12 +136,12 @@ def list_audits(app: AppDep, after: After = None, most: Annotated[int, limit(200
 
 
 @router.post("/audits", response_model=Audit, status_code=202, responses=NO_SOURCE)
-def request_audit(app: AppDep, wanted: AuditRequest) -> AuditView:
+def request_audit(app: AppDep, request: AuditRequest) -> AuditView:
     """Request an audit of floors of threads and of gaps in time. A job runs it within a tick."""
-    if wanted.source_id is not None:
-        app.store.sources.get(wanted.source_id)
+    if request.source_id is not None:
+        app.store.sources.get(request.source_id)
     audit = app.store.floor_audits.request(
-        "manual", app.clock.now(), is_repairing=wanted.repair, source_id=wanted.source_id
+        "manual", app.clock.now(), is_repairing=request.repair, source_id=request.source_id
     )
     app.store.jobs.wake("audit-floors", app.clock.now())
     return audit

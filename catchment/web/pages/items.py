@@ -137,7 +137,7 @@ def item(
         is_before = moment is not None and moment < present.first_seen_at
         return render("item_unknown_then.html", reader, 404, item=present, is_before=is_before)
     external_ids = [reference.external_id for reference in item.references if reference.external_id is not None]
-    stored = store.held(item.platform, external_ids) if external_ids else {}
+    stored = store.ids_of(item.platform, external_ids) if external_ids else {}
     is_source_loading = bool(app.store.settings.get(f"{LOAD_IMAGES}{item.source_id}"))
     # Only our own page knows this value: a link that somebody has put into a text must not load images, which would
     # tell the author who reads it.
