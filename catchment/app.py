@@ -240,10 +240,10 @@ class App:
     def levels(self, platforms: Collection[str]) -> dict[str, list[Level]]:
         """How full the budgets of these platforms are now."""
         asked = {name: budgets for name, budgets in self.budgets_by_credential().items() if name in platforms}
-        found = iter(
+        levels = iter(
             self.windows.levels([budget for budgets in asked.values() for budget in budgets], self.clock.now())
         )
-        return {name: list(islice(found, len(budgets))) for name, budgets in asked.items()}
+        return {name: list(islice(levels, len(budgets))) for name, budgets in asked.items()}
 
     def plans(self, taken: RequestsUsed | None = None) -> list[PlatformPlan]:
         """Whether the budgets suffice for the sources. `taken`: requests used by past visits, where that is known."""

@@ -227,8 +227,8 @@ class Cache:
 
     def _cached_only(self, source_id: int) -> dict[tuple[str, str], tuple[int, dict[str, Any]]]:
         now = self._clock.now()
-        found = self._at_backend(lambda backend: backend.get(CacheKey(source_id, True), now))
-        pairs = [decode(entry) for entry in found.entries] if found else []
+        cached = self._at_backend(lambda backend: backend.get(CacheKey(source_id, True), now))
+        pairs = [decode(entry) for entry in cached.entries] if cached else []
         return {_key(entry): (expires_at, entry) for expires_at, entry in pairs if expires_at > micros(now)}
 
     def forget(self, platform: str) -> None:
@@ -256,21 +256,21 @@ class Cache:
     ) -> ItemPage:
         """Same answer as `store.items.listed`, from the cached set where possible."""
         if filter.is_plain and order == Ordering.POSTED and before is None and limit < MOST and filter.source_id:
-            found = self._newest(filter.source_id, limit)
-            if found is not None:
-                return found
+            cached = self._newest(filter.source_id, limit)
+            if cached is not None:
+                return cached
         return self._store.items.listed(filter, limit, before, order)
 
     def _newest(self, source_id: int, limit: int) -> ItemPage | None:
         stamp, now = self._store.cached_sources.stamp(source_id), self._clock.now()
         if stamp is None:
             return None
-        found = self._at_backend(lambda backend: backend.get(CacheKey(source_id, False), now))
-        if found is None or found.stamp != stamp:
+        cached = self._at_backend(lambda backend: backend.get(CacheKey(source_id, False), now))
+        if cached is None or cached.stamp != stamp:
             self._count(CacheCounts(misses=1))
             return None
         self._count(CacheCounts(hits=1))
-        return page_of([_decode_item(entry) for entry in found.entries[: limit + 1]], limit)
+        return page_of([_decode_item(entry) for entry in cached.entries[: limit + 1]], limit)
 
     def hit_rate(self, since: datetime) -> float | None:
         """Returns the share of cacheable reads that the cache answered; None: there were none."""

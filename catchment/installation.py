@@ -24,8 +24,8 @@ def typed_command(started_as: str, folder: Path, search_path: str | None) -> str
     if started.name != NAME or not started.is_file():
         # Started by something else, such as a test or a server: nothing better is known.
         return NAME
-    found = shutil.which(NAME, path=search_path)
-    if found is not None and Path(found).samefile(started):
+    path = shutil.which(NAME, path=search_path)
+    if path is not None and Path(path).samefile(started):
         return NAME
     return shlex.quote(_short(started, folder))
 

@@ -193,10 +193,10 @@ def table(
 
 def section(title: str, pairs: Iterable[tuple[str, object]]) -> None:
     """A heading over the facts that have a value; nothing if none has."""
-    known = [(name, value) for name, value in pairs if value is not None and value not in ("", [], {}, ())]
-    if known:
+    stated = [(name, value) for name, value in pairs if value is not None and value not in ("", [], {}, ())]
+    if stated:
         heading(title)
-        facts(known, indent="  ")
+        facts(stated, indent="  ")
         say()
 
 

@@ -114,9 +114,9 @@ class FloorAudit:
         after: int | None = 0
         try:
             while after is not None and not self._context.stop.is_set():
-                looked, after, found = self._store.floor_audits.incomplete(source.id, kind.forum.first_floor, after)
+                looked, after, threads = self._store.floor_audits.incomplete(source.id, kind.forum.first_floor, after)
                 counts["thread_count"] += looked
-                for thread in found:
+                for thread in threads:
                     counts.update(_counted(*self._audit_thread(audit, thread, repair)))
         finally:
             self._note(run_id, source, reader, began)
@@ -208,7 +208,7 @@ class FloorRepair:
         if not attempts:
             return changed
         try:
-            found = self._request(claimed, page, frozenset(attempts))
+            answer = self._request(claimed, page, frozenset(attempts))
         except Stopped:
             self._store.floor_audits.give_back(claimed.thread.id, sorted(attempts))
             raise
@@ -228,7 +228,7 @@ class FloorRepair:
             words = f"internal error ({type(error).__name__})"
             return changed | _failed(changed, attempts, "unknown", words)
         return changed | {
-            number: changed[number].replace(result="repaired" if number in found else "still_missing")
+            number: changed[number].replace(result="repaired" if number in answer else "still_missing")
             for number in attempts
         }
 

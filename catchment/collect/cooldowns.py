@@ -46,7 +46,7 @@ class SharedCooldowns:
         names = list(platforms)
         kept = self._rows.kept([_name(name) for name in names])
         ends = {name: (self._own.until(name, now), _believed(kept.get(_name(name)), now)) for name in names}
-        return {name: max(known) for name, both in ends.items() if (known := [end for end in both if end is not None])}
+        return {name: max(dates) for name, both in ends.items() if (dates := [end for end in both if end is not None])}
 
 
 def _name(platform: str) -> str:

@@ -15,14 +15,14 @@ def checked_settings(kind: Kind, values: SettingValues) -> SettingValues:
     fields = {field.name: field for field in kind.fields}
     for name in values:
         if name not in fields:
-            known = ", ".join(fields) or "none"
+            names = ", ".join(fields) or "none"
             raise InvalidInput(
                 "{kind} has no setting {name!r}",
                 "its settings: {known}",
                 field=name,
                 kind=kind.name,
                 name=name,
-                known=known,
+                known=names,
             )
     return {name: _checked(fields[name], value) for name, value in values.items()}
 

@@ -58,23 +58,23 @@ def request_task(
 def checked_targets(platforms: Platforms, kind: str, names: Sequence[str], field: str) -> list[TaskTarget]:
     """Returns the targets as their platform understands them, each once."""
     platform = platforms.needed(kind)
-    found: dict[str, TaskTarget] = {}
+    targets: dict[str, TaskTarget] = {}
     bad: dict[str, None] = {}
     for name in filter(None, (name.strip() for name in names)):
         try:
             if len(name) > _LONGEST_NAME and "/" not in name:
                 raise InvalidInput("the name is too long")
             address = platform.understand(strip_url(name)[0], kind).address
-            found.setdefault(address, TaskTarget(name, address))
+            targets.setdefault(address, TaskTarget(name, address))
         except InvalidInput as error:
             bad[f"{logs.redact(name)[:_LONGEST_NAME]!r} ({error.what})"] = None
     if bad:
         raise InvalidInput("these cannot be collected: {bad}", field=field, bad="; ".join(list(bad)[:MOST_TARGETS]))
-    if not found:
+    if not targets:
         raise InvalidInput("there is nothing to collect", "name at least one", field=field)
-    if len(found) > MOST_TARGETS:
+    if len(targets) > MOST_TARGETS:
         raise InvalidInput("a task has at most {most} targets", "request several tasks", field=field, most=MOST_TARGETS)
-    return list(found.values())
+    return list(targets.values())
 
 
 class TaskRunner:

@@ -257,11 +257,11 @@ def soonest(pool: Sequence[Credential], now: datetime) -> datetime | None:
 
 
 def alarms(
-    platform: str, known: Sequence[Credential], pool: Sequence[Credential], rules: LifecycleRules, now: datetime
+    platform: str, credentials: Sequence[Credential], pool: Sequence[Credential], rules: LifecycleRules, now: datetime
 ) -> list[AlertRequest]:
     """Returns alerts for all that is wrong with a platform's credentials, and with those of them that are its pool."""
     alerts = []
-    for credential in known:
+    for credential in credentials:
         name, expires_at = credential.name, credential.expires_at
         facts: dict[str, MessageParam] = {"name": name, "platform": platform}
         facts["renew"] = (

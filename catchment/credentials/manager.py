@@ -97,7 +97,11 @@ class CredentialManager:
 
     def report_pool(self, platform: str) -> None:
         now = self._clock.now()
-        _log_moved(self.credentials.of_platform(platform, now, lambda known: self._decided(platform, known, [], now)))
+        _log_moved(
+            self.credentials.of_platform(
+                platform, now, lambda credentials: self._decided(platform, credentials, [], now)
+            )
+        )
 
     def change(self, name: str, transition: Callable[[Credential, datetime], Credential]) -> None:
         """Stores what `transition` makes of the credential of that name at this moment."""

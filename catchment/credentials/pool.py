@@ -190,9 +190,9 @@ class CredentialPool:
         keeper, (platform, name, host) = self._keeper, key
 
         def decide(
-            known: Sequence[Credential],
+            credentials: Sequence[Credential],
         ) -> Decided[tuple[Credential, int] | CredentialsExhausted | None]:
-            settled = [lifecycle.after_elapsed_time(credential, keeper.rules, now) for credential in known]
+            settled = [lifecycle.after_elapsed_time(credential, keeper.rules, now) for credential in credentials]
             if name is None:
                 pool = [
                     credential for credential in keeper.pool(settled) if host is None or host.accepts(credential.hosts)

@@ -98,7 +98,9 @@ class SecretStore:
 
     def bind(self, name: str, hosts: tuple[str, ...], now: datetime) -> None:
         """Limits the credential to these hosts."""
-        self._credentials.of_name(name, now, lambda known: Decided(None, [named(known, name).replace(hosts=hosts)]))
+        self._credentials.of_name(
+            name, now, lambda credentials: Decided(None, [named(credentials, name).replace(hosts=hosts)])
+        )
 
     def announce(self, now: datetime) -> None:
         """Stores which credentials the environment has, so that their state can be stored, too."""

@@ -341,8 +341,8 @@ def _is_ours(name: str) -> bool:
 def _at_home(home: Path, database: Path | None, written: Mapping[Path, object]) -> Iterator[Path]:
     """Yields the files to scan: the data folder without the key files, and the database."""
     beside = [] if database is None else [database, database.with_name(f"{database.name}-wal")]
-    known = {path.resolve() for path in written}
+    scanned = {path.resolve() for path in written}
     for path in dict.fromkeys(path.resolve() for path in (*beside, *sorted(home.rglob("*")))):
         is_key = path.parent == home.resolve() and path.name.startswith(_KEY_FILES)
-        if path.is_file() and path not in known and not is_key:
+        if path.is_file() and path not in scanned and not is_key:
             yield path

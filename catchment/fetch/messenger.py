@@ -84,10 +84,10 @@ class Messenger:
         if not host or not self._has_own_host:
             return
         try:
-            found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            addresses = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
             raise NetworkError("{host} could not be found", "check its name, and the network", host=host) from error
-        for *_, place in found:
+        for *_, place in addresses:
             if why := objection(str(place[0]), self._allows_private):
                 raise AddressRefused(
                     "{host} has a {range} address, which is not allowed",

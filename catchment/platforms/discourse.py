@@ -302,7 +302,7 @@ def floors(source: Source, thread_id: str, number: int) -> Request:
 def reach(source: Source, gap: Gap, plan: WalkPlan, now: datetime) -> list[Request]:
     """Requests the posts below the lowest one that was shown: the forum lists them all, by number. That of an opening
     post is its second id."""
-    numbers = [int(known) for known in gap.to_ids if known.isascii() and known.isdigit()]
+    numbers = [int(external_id) for external_id in gap.to_ids if external_id.isascii() and external_id.isdigit()]
     if not numbers:
         return []
     return [_request(source, "posts.json", POSTS).replace(params={"before": str(max(numbers))})]
@@ -455,8 +455,8 @@ def _topic(answer: Answer, request: Request) -> Reading:
         ),
         skipped=skipped,
     )
-    found = {post.external_id for post in ours}
-    absent_ids = tuple(id_ for id_ in request.state.get("rechecked", ()) if id_ not in found)
+    ids = {post.external_id for post in ours}
+    absent_ids = tuple(id_ for id_ in request.state.get("rechecked", ()) if id_ not in ids)
     return reading.replace(gone=absent_ids if is_whole else ())
 
 

@@ -82,19 +82,19 @@ def stretches(
     return list(_joined(pieces))
 
 
-def calendar(found: Sequence[Stretch], until: datetime) -> list[Day]:
+def calendar(stretches: Sequence[Stretch], until: datetime) -> list[Day]:
     """Returns the standing per day, up to the time until which something is known."""
     days: dict[date, list[tuple[CoverageState, timedelta]]] = {}
-    for stretch in found:
+    for stretch in stretches:
         for day, part in _by_day(stretch.from_at, min(stretch.to_at, until)):
             days.setdefault(day, []).append((stretch.standing, part))
     return [_day(day, parts) for day, parts in sorted(days.items())]
 
 
-def known_until(found: Sequence[Stretch], progress: Progress, now: datetime) -> datetime:
+def known_until(stretches: Sequence[Stretch], progress: Progress, now: datetime) -> datetime:
     """Returns the last success: time after it is still open and does not count against the day, unless it is
     unreachable."""
-    if found and found[-1].standing == CoverageState.UNREACHABLE:
+    if stretches and stretches[-1].standing == CoverageState.UNREACHABLE:
         return now
     return progress.last_success_at or now
 

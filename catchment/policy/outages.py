@@ -230,13 +230,13 @@ def outages(standings: Sequence[SourceStanding]) -> list[Outage]:
     """Returns the causes for which sources get no answer at present, however short; each source is in at most one."""
     offline = _offline(standings)
     explained = offline.ids if offline else frozenset[int]()
-    found = [offline] if offline else []
+    causes = [offline] if offline else []
     sites: dict[Site, list[SourceStanding]] = {}
     for source in standings:
         sites.setdefault(source.site, []).append(source)
     for site, of_site in sites.items():
-        found += _at_site(site, of_site, explained)
-    return found
+        causes += _at_site(site, of_site, explained)
+    return causes
 
 
 def _offline(standings: Sequence[SourceStanding]) -> Outage | None:
@@ -402,11 +402,11 @@ def judge_outages(
     """
     overdue = without_success(standings, rules.limit, awake_since, now)
     silent = frozenset(source.source_id for source in overdue)
-    found = outages(standings)
-    stalled = _standstill(overdue, found)
+    current = outages(standings)
+    stalled = _standstill(overdue, current)
     alarming = [
         outage
-        for outage in found
+        for outage in current
         if (outage.level is OutageLevel.PLATFORM and outage.name in urgent)
         or outage.ids & silent
         or _is_alarming(outage, rules, awake_since)
@@ -426,10 +426,10 @@ def judge_outages(
     )
 
 
-def _standstill(overdue: Sequence[SourceStanding], found: Sequence[Outage]) -> list[SourceStanding]:
+def _standstill(overdue: Sequence[SourceStanding], current: Sequence[Outage]) -> list[SourceStanding]:
     """Returns the overdue sources that are reported as one standstill: most of them, not explained by a common cause. A
     single unreachable source has an alert of its own, which says more."""
-    common = frozenset(source_id for outage in found if outage.is_common for source_id in outage.ids)
+    common = frozenset(source_id for outage in current if outage.is_common for source_id in outage.ids)
     left = [source for source in overdue if source.source_id not in common]
     if 2 * len(left) < len(overdue) or (len(left) == 1 and left[0].is_unreachable):
         return []

@@ -58,10 +58,12 @@ def changes_of(
                 dated = item.replace(item=item.item.replace(created_at=stored.created_at))
                 changes.append(ItemChange(dated, stored, Change.SAME))
         else:
-            known = stored or renamed.get(item.item.external_id)
-            last_point, retitled = (facts.points.get(known.id), facts.retitled.get(known.id)) if known else (None, None)
-            change = judge(known, item, at, last_point=last_point, recheck_ages=recheck_ages, retitled=retitled)
-            changes.append(change if known is stored else change.replace(is_alias=True))
+            before = stored or renamed.get(item.item.external_id)
+            last_point, retitled = (
+                (facts.points.get(before.id), facts.retitled.get(before.id)) if before else (None, None)
+            )
+            change = judge(before, item, at, last_point=last_point, recheck_ages=recheck_ages, retitled=retitled)
+            changes.append(change if before is stored else change.replace(is_alias=True))
     stored_ids = [change.stored.id for change in changes if change.stored]
     if facts.unchanged and len({*stored_ids}) < len(stored_ids):
         # Another entry has the id of an unchanged one: only the whole page tells them apart.
@@ -156,8 +158,8 @@ def decide_rechecks(
         elif stored is not None:
             # That a listing of ids has shown the item since says nothing about its content: only an observation of the
             # content may be newer.
-            known = stored.replace(applied_at=stored.told_at or stored.applied_at)
-            changes.append(judge(known, item, at, last_point=facts.points.get(stored.id)))
+            observed = stored.replace(applied_at=stored.told_at or stored.applied_at)
+            changes.append(judge(observed, item, at, last_point=facts.points.get(stored.id)))
     decided = with_follow_ups(all_calmed(changes, facts, at), reading)
     is_raw_kept = len(changes) == len(items)
     return PageWrite(decided, counts_of(decided, 0), is_raw_kept=is_raw_kept, rechecks=rechecks)

@@ -98,7 +98,7 @@ def forecast(spent_in_month: int, by_day: Mapping[str, int], now: datetime) -> i
 
 def alarms(totals: Mapping[str, Totals], caps: Mapping[str, Caps], day: str) -> list[AlertRequest]:
     """Returns the alerts: P1 from 80 % of a cap on, P0 where it allows no further call. One for each cap."""
-    found = []
+    alerts = []
     for service, limits in sorted(caps.items()):
         for period in Period:
             cap, total = limits.of(period), totals.get(service, {}).get(period, Total())
@@ -112,8 +112,8 @@ def alarms(totals: Mapping[str, Totals], caps: Mapping[str, Caps], day: str) -> 
                 }
                 word, code = ("cap", "alert.cap_reached") if severity is Severity.P0 else ("nearly", "alert.cap_near")
                 subject = f"service {service} {period} {word}{ENDING}"
-                found.append(AlertRequest(subject, message(code, **facts), severity))
-    return found
+                alerts.append(AlertRequest(subject, message(code, **facts), severity))
+    return alerts
 
 
 def _severity(total: Total, cap: int) -> Severity | None:

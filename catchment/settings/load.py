@@ -30,16 +30,16 @@ ESCAPES = {"n": "\n", "t": "\t"}
 def dotenv(file: Path) -> tuple[dict[str, str], list[str]]:
     """The variables of a `.env` file. A line that is no assignment gets a warning with its number only: it may contain
     a secret."""
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     warnings = []
     for count, text in enumerate(_text(file).splitlines(), start=1):
         match = LINE.fullmatch(text.strip())
         value = _dotenv_value(match[2]) if match else None
         if match and value is not None:
-            found[match[1]] = value
+            variables[match[1]] = value
         elif text.strip() and not text.strip().startswith("#"):
             warnings.append(f".env, line {count}: not of the form NAME=VALUE; left out")
-    return found, warnings
+    return variables, warnings
 
 
 def _dotenv_value(text: str) -> str | None:
@@ -239,10 +239,10 @@ def _names(known: Mapping[str, Collection[str] | None], declared: Collection[str
 
 def _by_prefix(names: Collection[str]) -> dict[str, list[str]]:
     """The names by what they have before the first underscore."""
-    found: dict[str, list[str]] = {}
+    by_prefix: dict[str, list[str]] = {}
     for name in names:
-        found.setdefault(name.partition("_")[0], []).append(name)
-    return found
+        by_prefix.setdefault(name.partition("_")[0], []).append(name)
+    return by_prefix
 
 
 def _gather(

@@ -605,15 +605,15 @@ class Settings:
 
     def contradictions(self) -> list[str]:
         """Problems with values that are each allowed, but make no sense together."""
-        found = []
+        problems = []
         if not self.tier1[0] > self.tier2[0] > self.tier3[0]:
             shown = ", ".join(f"{row[0]:g}" for row in (self.tier1, self.tier2, self.tier3))
-            found.append(f"CATCHMENT_TIER1 to CATCHMENT_TIER3: the averages they begin with ({shown}) must fall")
+            problems.append(f"CATCHMENT_TIER1 to CATCHMENT_TIER3: the averages they begin with ({shown}) must fall")
         if self.tier_least_crawls > self.tier_crawls:
-            found.append(
+            problems.append(
                 "CATCHMENT_TIER_LEAST_CRAWLS is more than CATCHMENT_TIER_CRAWLS: no community would get a tier"
             )
-        return found
+        return problems
 
     def differing(self) -> list[tuple[str, str, str]]:
         """Name, value and default of every setting that is not at its default; a secret's value is shown as "set"."""

@@ -139,9 +139,9 @@ def follow_checked(
     """
     store, hosts_before = visitor.store, _hosts(visitor.store, more)
     source = source_request(store, safe, visitor.platforms, kind, text, now, **more)
-    known = store.sources.of_target(*source.address)
-    if known is not None:
-        return known, None
+    existing = store.sources.of_target(*source.address)
+    if existing is not None:
+        return existing, None
     try:
         previewed = preview(visitor, draft_source(source, now))
     except CatchmentError:
@@ -175,16 +175,16 @@ def tried(
     preview, the source exists already, perhaps under another URL."""
     store = visitor.store
     plain, _ = strip_url(text, takes_unsure=more.get("keep_secret", False))
-    known = store.sources.of_target(kind, understand(visitor.platforms, kind, plain).address)
-    if known is not None:
-        return known, None
+    existing = store.sources.of_target(kind, understand(visitor.platforms, kind, plain).address)
+    if existing is not None:
+        return existing, None
     hosts_before = _hosts(store, more)
     new_source = source_request(store, safe, visitor.platforms, kind, text, now, **more)
     try:
         source = draft_source(new_source, now)
-        found = preview(visitor, source)
-        twin = _twin(store, kind, found)
-        return (source, found) if twin is None else (twin, None)
+        previewed = preview(visitor, source)
+        twin = _twin(store, kind, previewed)
+        return (source, previewed) if twin is None else (twin, None)
     finally:
         _undo(store, safe, new_source, now, more, hosts_before)
 
@@ -359,11 +359,11 @@ def _only_credential(store: Store, safe: SecretStore, platform: Platform, kind: 
     safe.announce(now)
     services = [field.choices for field in kind.fields if field.name == SERVICE]
     names = services[0] if services else (platform.NAME,)
-    known = sorted(credential.name for credential in store.credentials.known() if credential.platform in names)
-    if len(known) > 1:
+    own = sorted(credential.name for credential in store.credentials.known() if credential.platform in names)
+    if len(own) > 1:
         what = "this depends on whose credential is used, and there are several: {known}"
-        raise InvalidInput(what, "name one of them", "credential", known=", ".join(known))
-    return known[0] if known else None
+        raise InvalidInput(what, "name one of them", "credential", known=", ".join(own))
+    return own[0] if own else None
 
 
 def _target_as_typed(kind: str, text: str, credential: str | None) -> Target:
@@ -456,9 +456,9 @@ def _keep_secret(
     is_from_list: bool,
 ) -> str | None:
     """Stores the secret of a URL as a credential for its host; returns the credential's name."""
-    known = store.sources.of_target(target.kind, target.address) if is_from_list else None
-    if known is not None and known.state != SourceState.REMOVED:
-        return known.credential
+    existing = store.sources.of_target(target.kind, target.address) if is_from_list else None
+    if existing is not None and existing.state != SourceState.REMOVED:
+        return existing.credential
     parsed = parsed_source_url(target.address)
     name = f"{urlsplit(target.address).hostname or target.kind}-{key_of(platform.NAME, target.address)[:6]}"
     hosts = (bound_host(parsed),) if parsed is not None and not platform.HOSTS else ()

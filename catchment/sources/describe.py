@@ -319,8 +319,8 @@ def gap_reports(gaps: Sequence[GapView], platforms: Platforms | None = None) -> 
     """Returns gaps with the state of their repair. If there are no gaps, no platform is loaded."""
     if not gaps:
         return []
-    known = platforms or installed()
-    return [_gap_report(gap, known.kind(gap.source_kind)) for gap in gaps]
+    loaded = platforms or installed()
+    return [_gap_report(gap, loaded.kind(gap.source_kind)) for gap in gaps]
 
 
 def _gap_report(gap: GapView, kind: Kind | None) -> GapReport:

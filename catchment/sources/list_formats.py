@@ -127,9 +127,11 @@ def _read(format: str, rows: Iterable[PlacedRow]) -> SourceList:
         except ValueError as error:
             bad.append(BadRow(position, redact(_target(row) or _name(row)), redact(str(error))))
             continue
-        known = entries.get((listed.kind, listed.target))
+        earlier = entries.get((listed.kind, listed.target))
         # The same feed may be in several folders.
-        entries[listed.kind, listed.target] = known.replace(categories=_united(known, listed)) if known else listed
+        entries[listed.kind, listed.target] = (
+            earlier.replace(categories=_united(earlier, listed)) if earlier else listed
+        )
     return SourceList(format, tuple(entries.values()), tuple(bad))
 
 

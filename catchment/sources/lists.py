@@ -105,11 +105,11 @@ def _follow_batch(
             add.pause(store, source_id, message("source.paused_in_list"), now)
     listed = [entry for entry, _ in taken]
     changed = store.sources.merge(_told(listed, results))
-    known = [source_id for source_id, is_new in results if not is_new]
+    existing = [source_id for source_id, is_new in results if not is_new]
     return Imported(
         tuple(source_id for source_id, is_new in results if is_new),
-        tuple(source_id for source_id in known if source_id in changed),
-        tuple(source_id for source_id in known if source_id not in changed),
+        tuple(source_id for source_id in existing if source_id in changed),
+        tuple(source_id for source_id in existing if source_id not in changed),
         tuple(refused),
     )
 

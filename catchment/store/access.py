@@ -130,8 +130,8 @@ class SignInLinks(StorePart):
 
     def use(self, token: str, now: datetime) -> bool:
         """Whether the link is valid. This uses it up."""
-        known = self._one("SELECT 1 FROM sign_in_links WHERE token_hash = ?", _hash(token))
-        if known is None:
+        link = self._one("SELECT 1 FROM sign_in_links WHERE token_hash = ?", _hash(token))
+        if link is None:
             # A wrong guess costs a read and never a write.
             return False
         row = self._db.write(

@@ -153,12 +153,12 @@ class Transaction:
             return []
         if self.is_postgres:
             return self.all(sql.replace("IN {values}", "= ANY(?)"), *before, list(values), *after)
-        found: list[Row] = []
+        rows: list[Row] = []
         for start in range(0, len(values), _MOST_VALUES):
             part = values[start : start + _MOST_VALUES]
             marks = f"({', '.join('?' * len(part))})"
-            found += self.all(sql.replace("{values}", marks), *before, *part, *after)
-        return found
+            rows += self.all(sql.replace("{values}", marks), *before, *part, *after)
+        return rows
 
     def lock_rows(self) -> str:
         """Returns the suffix of a SELECT whose rows will be written: PostgreSQL locks them, SQLite locks everything."""

@@ -275,9 +275,9 @@ class Presence:
 
     def _silent(self, heartbeats: Mapping[int, datetime], now: datetime) -> set[int]:
         """Notes these heartbeats; returns those processes whose heartbeat has not changed for too long."""
-        known = self._heard
+        heard = self._heard
         self._heard = {
-            key: known[key] if key in known and known[key][0] == at else (at, now) for key, at in heartbeats.items()
+            key: heard[key] if key in heard and heard[key][0] == at else (at, now) for key, at in heartbeats.items()
         }
         return {key for key, (_, since) in self._heard.items() if now - since > _SILENCE}
 

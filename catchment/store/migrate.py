@@ -45,18 +45,18 @@ def ready(
     migrated only with `may_migrate`: a process that runs beside others must not change the schema under them.
     """
     backup = None
-    found = revision(database) if creates or not is_blank(database) else None
-    if found is None and not creates:
+    number = revision(database) if creates or not is_blank(database) else None
+    if number is None and not creates:
         _refuse_if_it_was_full(database, home)
         raise _no_database(database)
-    if found != schema.head:
+    if number != schema.head:
         with database.said_plainly(), _only_one(database, home):
-            found = revision(database)
-            if found is None:
+            number = revision(database)
+            if number is None:
                 _refuse_if_it_was_full(database, home)
                 _set_up(database, schema)
-            elif found != schema.head:
-                backup = _migrate(database, home, found, now, schema, may_migrate=may_migrate)
+            elif number != schema.head:
+                backup = _migrate(database, home, number, now, schema, may_migrate=may_migrate)
     if creates or home.is_dir():
         remember(database, home)
     return backup
@@ -77,25 +77,25 @@ def revision(database: Database) -> str | None:
         tables = set(inspect(connection).get_table_names())
         if not tables & _OURS:
             return None
-        found: str | None = None
+        number: str | None = None
         # Other programs have tables with these names, and Alembic's: all of ours must exist, or it is not ours.
         if tables >= {"alembic_version", "ledger"}:
-            found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
-    if found is None:
+            number = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    if number is None:
         raise SchemaMismatch(
             "{url} has tables of the same names that are not catchment's ({names}, …)",
             "give catchment a database of its own",
             url=database.shown_url,
             names=", ".join(sorted(tables & _OURS)[:3]),
         )
-    return found
+    return number
 
 
 def _migrate(
-    database: Database, home: Path, found: str, now: datetime, schema: Schema, *, may_migrate: bool
+    database: Database, home: Path, number: str, now: datetime, schema: Schema, *, may_migrate: bool
 ) -> str | None:
-    error = mismatch(found, schema.head)
-    if error and not (may_migrate and BASELINE <= found < schema.head):
+    error = mismatch(number, schema.head)
+    if error and not (may_migrate and BASELINE <= number < schema.head):
         raise error
     backup = None
     if database.file:
@@ -294,21 +294,21 @@ def _check_backup(backup: Path) -> None:
     if (fault := _fault_of_file(backup)) is not None:
         raise InvalidInput("{backup} {fault}", "use another backup", backup=str(backup), fault=fault)
     with closing(_read_only(backup)) as connection:
-        found: str = connection.execute("SELECT version_num FROM alembic_version").fetchone()[0]
-    if found > HEAD:
+        number: str = connection.execute("SELECT version_num FROM alembic_version").fetchone()[0]
+    if number > HEAD:
         raise InvalidInput(
             "{backup} has schema {found}, newer than this program's {head}",
             "update catchment",
             backup=str(backup),
-            found=found,
+            found=number,
             head=HEAD,
         )
-    if found < BASELINE:
+    if number < BASELINE:
         raise InvalidInput(
             "{backup} has schema {found}, older than {baseline}",
             "use a backup made by this version",
             backup=str(backup),
-            found=found,
+            found=number,
             baseline=BASELINE,
         )
 

@@ -102,10 +102,10 @@ def move(
 def _refuse_other_schema(source: Database) -> None:
     if is_blank(source):
         raise NotFound("there is no database {url}", "check CATCHMENT_DATABASE_URL", url=source.shown_url)
-    found = revision(source)
-    if found is None:
+    number = revision(source)
+    if number is None:
         raise NotFound("{url} is empty", "check CATCHMENT_DATABASE_URL", url=source.shown_url)
-    if (error := mismatch(found)) is not None:
+    if (error := mismatch(number)) is not None:
         raise error
 
 
@@ -139,10 +139,10 @@ def _refuse_while_in_use(database: Database, home: Path, now: datetime, but: Pre
 
 def _set_up(target: Database, home: Path, now: datetime) -> None:
     """Gives an empty target its tables. Raises Conflict or SchemaMismatch if it cannot become the target."""
-    found = revision(target)
-    if found == MOVING:
+    number = revision(target)
+    if number == MOVING:
         return
-    if found is not None and (error := mismatch(found)) is not None:
+    if number is not None and (error := mismatch(number)) is not None:
         raise SchemaMismatch(about(target.shown_url, error.what), error.helps)
     ready(target, home, now, may_migrate=False)
     for table in MOVED:
@@ -325,10 +325,10 @@ class _Move:
             checked = 0
             for table in MOVED:
                 if (done := copied.get(table.name)) is not None:
-                    found = source.hashed(table, self._shown(bar, table, checked), up_to=done.last_key)
-                    if found != done.hash:
+                    current = source.hashed(table, self._shown(bar, table, checked), up_to=done.last_key)
+                    if current != done.hash:
                         return False
-                    checked += found.row_count
+                    checked += current.row_count
         return True
 
     def _shown(self, bar: ProgressBar, table: CopiedTable, before: int) -> Callable[[int], None]:
@@ -378,17 +378,17 @@ class _Move:
             verified = 0
             for table in MOVED:
                 expected = copied[table.name].hash if table.name in copied else NO_ROWS
-                found = target.hashed(table, self._shown(bar, table, verified))
-                if found != expected:
+                current = target.hashed(table, self._shown(bar, table, verified))
+                if current != expected:
                     self._commit(writer, lambda tx: tx.run("DELETE FROM move_progress"))
                     raise StoreError(
                         "the copy of {table} differs from the original ({count} rows, {found} are there)",
                         "run the same command again; it starts over",
                         table=table.name,
                         count=expected.row_count,
-                        found=found.row_count,
+                        found=current.row_count,
                     )
-                verified += found.row_count
+                verified += current.row_count
 
     def _index(self) -> None:
         """Builds the search index; an interrupted one is continued."""

@@ -61,8 +61,8 @@ class SecretScanRows(StorePart):
     @reads
     def size(self, tx: Transaction) -> int:
         """Returns roughly how many rows there are: the sum of the highest ids."""
-        found = [tx.one(f"SELECT max(id) FROM {table.name}") for table in _tables() if "id" in table.c]
-        return sum(row[0] or 0 for row in found if row)
+        highest = [tx.one(f"SELECT max(id) FROM {table.name}") for table in _tables() if "id" in table.c]
+        return sum(row[0] or 0 for row in highest if row)
 
     def rows(self) -> Iterator[Row]:
         """Yields all rows with all their texts; compressed values are decompressed."""
@@ -76,12 +76,12 @@ class SecretScanRows(StorePart):
         where, after = "", list[Any]()
         while True:
             sql = f"SELECT {selected} FROM {table.name} {where} ORDER BY {', '.join(keys)} LIMIT {size}"
-            found = self._all(sql, *after)
-            for row in found:
+            rows = self._all(sql, *after)
+            for row in rows:
                 yield Row(table.name, _key_in_words(keys, row), tuple(_cells(table.name, columns, row[len(keys) :])))
-            if len(found) < size:
+            if len(rows) < size:
                 return
-            where, after = f"WHERE ({', '.join(keys)}) > ({marks})", list(found[-1][: len(keys)])
+            where, after = f"WHERE ({', '.join(keys)}) > ({marks})", list(rows[-1][: len(keys)])
 
 
 def _tables() -> list[Table]:

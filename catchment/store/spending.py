@@ -129,12 +129,12 @@ class SpendingLedger(StorePart):
         """Returns what each service has cost on that day and in its month."""
         names = {name: period for period, name in names_of(day).items()}
         rows = tx.all(f"SELECT service, period, {_TOTAL} FROM spending_totals WHERE period IN (?, ?)", *names)
-        found: dict[str, dict[Period, Total]] = {
+        totals: dict[str, dict[Period, Total]] = {
             service: {period: Total() for period in Period} for service in services
         }
         for service, name, *amounts in rows:
-            found.setdefault(service, {})[names[name]] = Total(*amounts)
-        return found
+            totals.setdefault(service, {})[names[name]] = Total(*amounts)
+        return totals
 
     def by_day(self, since: str) -> list[DaySpent]:
         """Returns what each service cost from that day on, day by day."""
@@ -290,8 +290,8 @@ def _locked(tx: Transaction, service: str, names: Mapping[Period, str]) -> dict[
     if len(rows) < len(names):
         _ensure(tx, service, list(names.values()))
         rows = tx.all(sql, service, *names.values())
-    found = {name: Total(*amounts) for name, *amounts in rows}
-    return {period: found[name] for period, name in names.items()}
+    totals = {name: Total(*amounts) for name, *amounts in rows}
+    return {period: totals[name] for period, name in names.items()}
 
 
 def _ensure(tx: Transaction, service: str, periods: Sequence[str]) -> None:

@@ -167,16 +167,16 @@ class Rows:
 
     def hashed(self, table: CopiedTable, on_batch: Callable[[int], object], *, up_to: Row | None = None) -> RowsHash:
         """Returns the hash of all rows, or of those with keys up to this. `on_batch` gets the count so far."""
-        found = NO_ROWS
+        rows_hash = NO_ROWS
         with closing(self._select(table, "<=" if up_to else "", up_to or ())) as rows:
             while True:
-                batch = Batch(table, rows, found)
+                batch = Batch(table, rows, rows_hash)
                 for _ in batch:
                     pass
                 if batch.is_empty:
-                    return found
-                found = batch.hash
-                on_batch(found.row_count)
+                    return rows_hash
+                rows_hash = batch.hash
+                on_batch(rows_hash.row_count)
 
     def insert(self, table: CopiedTable, rows: Batch) -> None:
         with self._db.said_plainly():
@@ -242,11 +242,11 @@ def last_ids(tx: Transaction) -> dict[str, int]:
     """Returns the last number that each table has given to a row, even if that row was deleted since."""
     if not tx.is_postgres:
         return dict(tx.all("SELECT name, seq FROM sqlite_sequence"))
-    found = {}
+    ids = {}
     for table in metadata.sorted_tables:
         if (sequence := _sequence_of(tx, table.name)) is not None:
-            found[table.name] = tx.number(f"SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {sequence}")
-    return found
+            ids[table.name] = tx.number(f"SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {sequence}")
+    return ids
 
 
 def _sequence_of(tx: Transaction, table: str) -> str | None:

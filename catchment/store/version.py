@@ -45,38 +45,41 @@ def engine_version(database: Database) -> str:
     return f"{'PostgreSQL' if database.is_postgres else 'SQLite'} {row[0] if row else ''}".strip()
 
 
-def mismatch(found: str, head: str = HEAD) -> SchemaMismatch | None:
+def mismatch(revision: str, head: str = HEAD) -> SchemaMismatch | None:
     """Returns the error for a database of this schema, with what helps; None if it is the current one."""
-    if found == head:
+    if revision == head:
         return None
-    if found == MOVING:
+    if revision == MOVING:
         return SchemaMismatch(
             "an archive is being moved into this database, and is not complete yet",
             "run the same `catchment move --to …` again; it continues",
         )
-    if found < BASELINE:
+    if revision < BASELINE:
         return SchemaMismatch(
             "the database has schema {found}, from before {baseline}, the oldest that this program can open",
             "it was not changed; use a new database (CATCHMENT_HOME, CATCHMENT_DATABASE_URL)",
-            found=found,
+            found=revision,
             baseline=BASELINE,
         )
-    if found > head:
+    if revision > head:
         return SchemaMismatch(
             "the database has schema {found}, newer than this program's {head}",
             "update catchment; or restore the backup that was made before the update",
-            found=found,
+            found=revision,
             head=head,
         )
     return SchemaMismatch(
-        "the database has schema {found}, this program needs {head}", "run `catchment migrate`", found=found, head=head
+        "the database has schema {found}, this program needs {head}",
+        "run `catchment migrate`",
+        found=revision,
+        head=head,
     )
 
 
 def remember(database: Database, home: Path) -> None:
     """Record in the home folder that this database holds items, once it does."""
-    known = _known(home)
-    if known.get(database.shown_url):
+    databases = _known(home)
+    if databases.get(database.shown_url):
         return
     row = database.read(lambda tx: tx.one("SELECT last_item_id FROM ledger WHERE id = 1"))
     if row and row[0]:
@@ -85,7 +88,7 @@ def remember(database: Database, home: Path) -> None:
         try:
             home.mkdir(mode=0o700, parents=True, exist_ok=True)
             part.touch(mode=0o600)
-            part.write_text(json.dumps({**known, database.shown_url: True}))
+            part.write_text(json.dumps({**databases, database.shown_url: True}))
             part.replace(home / "databases.json")
         except OSError as error:
             # It is written the next time the database is opened; reading must not need free disk space.
@@ -101,7 +104,7 @@ def was_full(database: Database, home: Path) -> bool:
 
 def _known(home: Path) -> dict[str, Any]:
     try:
-        known = json.loads((home / "databases.json").read_text())
+        databases = json.loads((home / "databases.json").read_text())
     except (FileNotFoundError, ValueError):
         return {}
-    return known if isinstance(known, dict) else {}
+    return databases if isinstance(databases, dict) else {}

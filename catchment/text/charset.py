@@ -204,11 +204,13 @@ def _by_looks(body: bytes) -> tuple[str, str]:
     readings = [(codec, _strictly(sample, codec) or _despite_damage(sample, codec)) for codec in FAMILIAR]
     scored = [(_familiarity(text, codec), codec) for codec, text in readings if text is not None]
     likely = [
-        found for found in scored if found[0] >= (ENOUGH_OF_MANY if found[1] in MULTI_BYTE else ENOUGH_OF_ALPHABET)
+        reading
+        for reading in scored
+        if reading[0] >= (ENOUGH_OF_MANY if reading[1] in MULTI_BYTE else ENOUGH_OF_ALPHABET)
     ]
     if likely:
         # A whole alphabet is frequent, of Chinese only a part: each is measured against its own threshold.
-        _, codec = max(likely, key=lambda found: found[0] / (1 if found[1] in MULTI_BYTE else 2))
+        _, codec = max(likely, key=lambda reading: reading[0] / (1 if reading[1] in MULTI_BYTE else 2))
         return body.decode(codec, "replace"), codec
     return _by_statistics(body)
 

@@ -234,8 +234,8 @@ def _told_apart(items: list[RefinedItem]) -> tuple[list[RefinedItem], list[Skipp
 def told_apart_by_date(
     items: Sequence[RefinedItem], stored_dates: Mapping[tuple[str, str], datetime | None]
 ) -> tuple[RefinedItem, ...]:
-    """Returns the items, those with the same content under an id each. `stored_dates` are those of stored items, by scope
-    and id.
+    """Returns the items, those with the same content under an id each. `stored_dates` are those of stored items, by
+    scope and id.
 
     1. An item whose id with a date is stored keeps that id.
     2. An item with the date of the stored item whose id has no date keeps that id.

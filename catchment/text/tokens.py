@@ -295,9 +295,9 @@ def _cluster() -> re.Pattern[str]:
     return re.compile(f"[\u1100-\u11ff]+|.[{_marks()}\u3099\u309a\uff9e\uff9f]*", re.DOTALL)
 
 
-def _apart(found: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def _apart(hits: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     last = -1
-    for start, end in found:
+    for start, end in hits:
         if start >= last:
             yield start, end
             last = end

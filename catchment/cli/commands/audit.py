@@ -126,9 +126,9 @@ def _floors(app: App, audit_thread_id: int) -> list[AuditFloorView]:
 def _all(page: Callable[[int], Sequence[T]], cursor: Callable[[T], int], after: int) -> list[T]:
     """Returns the rows of all pages."""
     rows: list[T] = []
-    while found := page(after):
-        rows += found
-        after = cursor(found[-1])
+    while batch := page(after):
+        rows += batch
+        after = cursor(batch[-1])
     return rows
 
 

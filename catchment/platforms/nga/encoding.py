@@ -77,8 +77,8 @@ def json_data(text: str) -> JsonObject:
 
 def _without_tail(text: str) -> str:
     """Returns the text without the comments behind it; the same words in a post are no comment."""
-    found = (match.start() for match in _TAIL.finditer(text) if match[1] is not None) if "/*" in text else iter(())
-    end = next(found, None)
+    starts = (match.start() for match in _TAIL.finditer(text) if match[1] is not None) if "/*" in text else iter(())
+    end = next(starts, None)
     return text if end is None else text[:end]
 
 

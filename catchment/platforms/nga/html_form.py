@@ -58,13 +58,13 @@ class _Page:
                     yield script, match.end()
 
     def variable(self, name: str) -> str:
-        found = (match[2] for script in self.scripts for match in _VARIABLE.finditer(script) if match[1] == name)
-        return next((value.strip() for value in found), "")
+        values = (match[2] for script in self.scripts for match in _VARIABLE.finditer(script) if match[1] == name)
+        return next((value.strip() for value in values), "")
 
     def pages(self) -> tuple[int, int] | None:
         """Returns how many pages there are, and which this is; the first may be negative: unknown."""
-        found = (match for script in self.scripts if (match := _PAGES.search(script)))
-        return next(((int(match[1]), int(match[2])) for match in found), None)
+        matches = (match for script in self.scripts if (match := _PAGES.search(script)))
+        return next(((int(match[1]), int(match[2])) for match in matches), None)
 
     def text(self, id_: str) -> str:
         return _shown(self.elements.get(id_))

@@ -34,7 +34,7 @@ def read_list(data: JsonObject) -> BoardPage:
         raise Unreadable("the answer contains no list of threads", HELPS)
     board = data.get("__F")
     shown = entries(data["__T"])[:MOST_ROWS]
-    rows = [found for row in shown if (found := _row(row)) is not None]
+    rows = [listed for row in shown if (listed := _row(row)) is not None]
     total, size = integer(data.get("__ROWS")), integer(data.get("__T__ROWS_PAGE"))
     return BoardPage(
         rows,

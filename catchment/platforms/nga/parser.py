@@ -26,16 +26,16 @@ def read(answer: Answer, request: Request) -> Reading:
         return _post(thread, request)
     if thread.tid != request.state.get("tid", thread.tid):
         raise Unreadable("another thread came than was requested", json_form.HELPS)
-    found = items.of_floors(thread)
+    floors = items.of_floors(thread)
     if request.step == requests.WATCHED:
         return Reading(
-            tuple(item for item in found if item.is_head),
+            tuple(item for item in floors if item.is_head),
             threads=(items.state_of_thread(thread),),
             title=thread.subject or None,
         )
     number = thread.page if thread.page and thread.page > 0 else int(request.state.get("page", 1))
     skipped = (Skipped("a floor that cannot be read"),) * thread.unreadable
-    reading = Reading(found, skipped=skipped, thread_page=items.page_state(thread, number))
+    reading = Reading(floors, skipped=skipped, thread_page=items.page_state(thread, number))
     return reading.replace(gone=_absent(reading, number, request))
 
 
@@ -91,5 +91,5 @@ def _board(text: str, request: Request) -> Reading:
 def _post(thread: ThreadAnswer, request: Request) -> Reading:
     """Reads one post; an answer without it says that it is gone."""
     asked_id = request.item_id or f"p{request.state.get('pid')}"
-    found = tuple(item for item in items.of_floors(thread) if item.external_id == asked_id)
-    return Reading(found) if found else Reading(gone=(asked_id,))
+    posts = tuple(item for item in items.of_floors(thread) if item.external_id == asked_id)
+    return Reading(posts) if posts else Reading(gone=(asked_id,))

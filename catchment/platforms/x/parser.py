@@ -41,17 +41,17 @@ def _profile(answer: Answer, request: Request) -> Reading:
         # The user is gone, and somebody else has the name now.
         raise no_such_user(str(request.state.get("name", "")))
     is_flat = request.service == requests.TWITTERAPI_IO
-    known = {"user_id": number} | ({"checked_at": int(answer.answered_at.timestamp())} if is_flat else {})
+    cursor = {"user_id": number} | ({"checked_at": int(answer.answered_at.timestamp())} if is_flat else {})
     post_count = number_of(data.get("statusesCount")) or 0
     if request.state.get("is_check") is True:
         _check_emptiness(request.state, post_count)
-        return Reading(cursor={**known, "note": _note(request.state)})
+        return Reading(cursor={**cursor, "note": _note(request.state)})
     kind = requests.BOOKMARKS if request.step == requests.ME else requests.FEED
-    state = {**request.state, **known, "name": name or request.state.get("name", "")}
+    state = {**request.state, **cursor, "name": name or request.state.get("name", "")}
     state |= {"post_count": post_count} if post_count else {}
     note = {"note": state["note"]} if "note" in state else {}
     follow = requests.timeline(kind, number, state, request.listing)
-    return Reading(follow=(follow,), is_end=False, cursor={**known, **note})
+    return Reading(follow=(follow,), is_end=False, cursor={**cursor, **note})
 
 
 def _note(state: JsonObject) -> str:

@@ -160,7 +160,7 @@ def _listing(source: Source) -> str:
 def _since(source: Source, progress: Progress, service: str) -> JsonObject:
     """Returns the newest known id: X's own API is asked only for what is newer, which costs less."""
     ids = progress.watermark.ids if progress.watermark and source.kind == FEED and service == X else ()
-    numbers = [int(known) for known in ids if known.isascii() and known.isdigit()]
+    numbers = [int(external_id) for external_id in ids if external_id.isascii() and external_id.isdigit()]
     return {"since": str(max(numbers))} if numbers else {}
 
 

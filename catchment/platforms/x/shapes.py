@@ -87,7 +87,7 @@ def _first_versions(tweets: Iterable[Any]) -> dict[str, str]:
 def versions_of(tweet: Json) -> list[str]:
     """Returns the ids of all versions of a tweet, the first one first."""
     history = tweet.get("edit_history_tweet_ids")
-    return [known for known in map(id_of, history) if known] if isinstance(history, list) else []
+    return [version_id for version_id in map(id_of, history) if version_id] if isinstance(history, list) else []
 
 
 def tweet_count(documents: list[Any]) -> int:
@@ -98,10 +98,10 @@ def tweet_count(documents: list[Any]) -> int:
 def _page(document: Any) -> TweetPage:
     if not isinstance(document, dict):
         raise Unreadable("the answer is not a page of posts", "the service may have changed its format")
-    found = _tweets_of(document)
-    if found is None:
+    listed = _tweets_of(document)
+    if listed is None:
         return TweetPage(errors=tuple(objects(document.get("errors"))), cursor=_cursor(document))
-    tweets = found[:MOST_ENTRIES]
+    tweets = listed[:MOST_ENTRIES]
     if not any(_is_flat(tweet) for tweet in tweets) and not _is_envelope(document):
         return _v2_page(document, tweets)
     return _converted(document, tweets)

@@ -71,8 +71,8 @@ def item_of(tweet: Any, page: TweetPage, user: tuple[str, str] = ("", "")) -> It
         media=media,
         references=references,
         tags=_tags(original or tweet),
-        aliases=tuple(dict.fromkeys(known for known in history if known != number_)),
-        is_superseded=any(int(known) > int(number_) for known in history),
+        aliases=tuple(dict.fromkeys(version_id for version_id in history if version_id != number_)),
+        is_superseded=any(int(version_id) > int(number_) for version_id in history),
         language=_language(tweet),
     )
 
@@ -112,9 +112,9 @@ def _author(tweet: Json, page: TweetPage, user: tuple[str, str] = ("", "")) -> t
     """Returns name, display name and number of the author."""
     author_id = tweet.get("author_id")
     number_ = id_of(author_id) or (author_id if isinstance(author_id, str) else "")
-    known = page.users.get(number_)
-    if known is not None and (name := text(known.get("username"))):
-        return name, text(known.get("name")), id_of(number_)
+    profile = page.users.get(number_)
+    if profile is not None and (name := text(profile.get("username"))):
+        return name, text(profile.get("name")), id_of(number_)
     # The answer has only the author's number: that of the user whose timeline it is.
     return (user[1] or None if number_ and number_ == user[0] else None), None, id_of(number_)
 
@@ -162,8 +162,8 @@ def _tags(tweet: Json) -> tuple[str, ...]:
 def _media_of(tweet: Json, page: TweetPage) -> tuple[Media, ...]:
     attachments = tweet.get("attachments")
     keys = _list(attachments.get("media_keys")) if isinstance(attachments, dict) else []
-    known = [page.media[key] for key in dict.fromkeys(key for key in keys if isinstance(key, str)) if key in page.media]
-    return tuple(medium for shown in known if (medium := _medium(shown)) is not None)
+    media = [page.media[key] for key in dict.fromkeys(key for key in keys if isinstance(key, str)) if key in page.media]
+    return tuple(medium for shown in media if (medium := _medium(shown)) is not None)
 
 
 def _medium(shown: Json) -> Media | None:

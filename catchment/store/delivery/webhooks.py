@@ -178,16 +178,16 @@ class Deliveries(StorePart):
             return dict(tx.all("SELECT listener, is_active FROM deliveries WHERE webhook_id IS NULL"))
 
         def change(tx: Transaction) -> None:
-            known = query(tx)
-            for name in sorted(listeners - known.keys()):
+            stored = query(tx)
+            for name in sorted(listeners - stored.keys()):
                 _begin(tx, name, None)
-            for name in sorted(known.keys() & listeners):
+            for name in sorted(stored.keys() & listeners):
                 _switch(tx, "listener = ? AND off_because IS NOT NULL", name, None)
-            for name in sorted(known.keys() - listeners):
+            for name in sorted(stored.keys() - listeners):
                 _switch(tx, "listener = ?", name, message("delivery.not_installed"))
 
-        known = self._db.read(query)
-        if {listener for listener, is_active in known.items() if is_active} != listeners:
+        stored = self._db.read(query)
+        if {listener for listener, is_active in stored.items() if is_active} != listeners:
             self._db.write(change)
 
     def due(self, now: datetime, limit: int) -> list[Delivery]:

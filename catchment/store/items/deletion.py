@@ -210,8 +210,8 @@ def forgotten_names(
     for scope, external_id, *authors in named:
         for mark in _marks(key, platform, scope, external_id, *authors):
             by_mark.setdefault(mark, set()).add((scope, external_id))
-    found = tx.select_in("SELECT mark FROM forgotten_marks WHERE mark IN {values}", list(by_mark))
-    return {item_key for row in found for item_key in by_mark[bytes(row[0])]}
+    rows = tx.select_in("SELECT mark FROM forgotten_marks WHERE mark IN {values}", list(by_mark))
+    return {item_key for row in rows for item_key in by_mark[bytes(row[0])]}
 
 
 def _marks(key: bytes, platform: str, scope: str, external_id: str, *authors: str | None) -> Iterator[bytes]:

@@ -289,15 +289,15 @@ def _tag(tx: Transaction, tagged: Sequence[tuple[Tag, int]], now: int) -> None:
     if not names:
         return
 
-    def known() -> dict[Tag, int]:
+    def ids_by_tag() -> dict[Tag, int]:
         rows = tx.select_in("SELECT origin, name, id FROM tags WHERE name IN {values}", names)
         return {(origin, name): tag_id for origin, name, tag_id in rows}
 
-    ids = known()
+    ids = ids_by_tag()
     if missing := sorted({tag for tag, _ in tagged if tag not in ids}):
         rows = [(*tag, now) for tag in missing]
         tx.insert("tags", ("origin", "name", "first_seen_at"), rows, "ON CONFLICT (origin, name) DO NOTHING")
-        ids = known()
+        ids = ids_by_tag()
     tx.insert(
         "item_tags",
         ("item_id", "tag_id", "first_seen_at"),

@@ -107,26 +107,26 @@ class Items(StorePart):
     ) -> ItemPage:
         """Returns the items that match the filter, newest first, by posting time or last reply."""
         if order == Ordering.REPLIED:
-            found = replied_with(tx, filter.as_list_filter(tx), limit, before)
+            page = replied_with(tx, filter.as_list_filter(tx), limit, before)
         elif filter.is_plain:
             return page_of(shown(tx, _newest(tx, limit + 1, filter.source_id, before)), limit)
         else:
-            found = newest_with(tx, filter.as_list_filter(tx), limit, before)
-        return ItemPage(by_ids(tx, [item_id for _, item_id in found.keys]), found.next)
+            page = newest_with(tx, filter.as_list_filter(tx), limit, before)
+        return ItemPage(by_ids(tx, [item_id for _, item_id in page.keys]), page.next)
 
     def get(self, item_id: int) -> ItemView:
-        found = self._db.read(lambda tx: by_ids(tx, [item_id]))
-        if not found:
+        items = self._db.read(lambda tx: by_ids(tx, [item_id]))
+        if not items:
             raise _missing(item_id)
-        return found[0]
+        return items[0]
 
     def as_of(self, item_id: int, at: datetime) -> PastItemView:
         """Returns the item as of that time; `valid_to` says until when its content was current (None: still is). Raises
         NotFound."""
-        found = self._db.read(lambda tx: as_it_was(tx, item_id, at))
-        if found is None:
+        item = self._db.read(lambda tx: as_it_was(tx, item_id, at))
+        if item is None:
             raise _missing(item_id)
-        return found
+        return item
 
     def ids_of(self, platform: str, external_ids: Sequence[str]) -> dict[str, int]:
         """Returns the stored items among these ids, by external id; for platforms whose ids are globally unique."""

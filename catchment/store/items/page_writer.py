@@ -132,7 +132,7 @@ class PageWriter:
         facts = [self.facts(tx, page) for page, _ in tasks]
         if len(tasks) > 1:
             _refuse_overlap([page for page, _ in tasks], facts)
-        written = [(page, decide(known)) for (page, decide), known in zip(tasks, facts, strict=True)]
+        written = [(page, decide(page_facts)) for (page, decide), page_facts in zip(tasks, facts, strict=True)]
         # A single page locks its own before it takes the ledger.
         for page, write in written if len(written) > 1 else ():
             lock_threads(tx, page, write)
@@ -198,9 +198,9 @@ class PageWriter:
             if page.may_have_new_ids and is_any_new
             else (),
             frozenset(forgotten_names(tx, page.source.platform, names)),
-            _earlier(tx, [known.id for item, known in shown if needs_past_contents(item, known)]),
-            last_points(tx, [known.id for item, known in shown if needs_last_point(item, known)]),
-            self._retitled(tx, {known.id: item for item, known in shown if needs_title_fingerprint(item, known)}),
+            _earlier(tx, [before.id for item, before in shown if needs_past_contents(item, before)]),
+            last_points(tx, [before.id for item, before in shown if needs_last_point(item, before)]),
+            self._retitled(tx, {before.id: item for item, before in shown if needs_title_fingerprint(item, before)}),
             stored_threads(tx, page.source.id, page.thread_ids),
             held_floors(tx, page.source.platform, page.floors) if page.floors else {},
             floor_holders(tx, page.source.platform, [item.item for _, item in candidates]),
@@ -228,8 +228,8 @@ class PageWriter:
                 rows |= {(scope, alias): tuple(row) for *row, alias in renamed if believed.get(alias) == row[0]}
         for item in aliased:
             aliases = ((item.item.scope, alias) for alias in item.item.aliases)
-            if item.key not in rows and (known := next((rows[key] for key in aliases if key in rows), None)):
-                rows[item.key] = known
+            if item.key not in rows and (aliased_row := next((rows[key] for key in aliases if key in rows), None)):
+                rows[item.key] = aliased_row
         unchanged = _rows_of(tx, unchanged_ids)
         seen = _seen(tx, page, [row[0] for row in (*rows.values(), *unchanged)])
         nowhere = 0, False, False
@@ -261,7 +261,7 @@ class PageWriter:
         )
         strangers = [item for _, item in unknown if not item.is_listed]
         alike = lookalikes(
-            strangers, {known.id for known in stored}, [row[:-1] for row in newest], page.fingerprint_rule
+            strangers, {earlier.id for earlier in stored}, [row[:-1] for row in newest], page.fingerprint_rule
         )
         seen_at = {row[0]: row[-1] for row in newest if row[0] in alike}
         whole = tx.select_in(f"SELECT {STORED_COLUMNS} FROM items i WHERE i.id IN {{values}}", list(seen_at))
@@ -307,7 +307,9 @@ def _refuse_overlap(pages: Sequence[Page], facts: Sequence[PageFacts]) -> None:
         {(page.source.platform, *key) for item in page.items if item.unchanged_id is None for key in all_keys(item)}
         for page in pages
     ]
-    ids = [{stored.id for stored in (*known.stored.values(), *known.unchanged.values())} for known in facts]
+    ids = [
+        {stored.id for stored in (*page_facts.stored.values(), *page_facts.unchanged.values())} for page_facts in facts
+    ]
     for sets in (keys, ids):
         if len(set[Any]().union(*sets)) < sum(map(len, sets)):
             raise OverlappingPages

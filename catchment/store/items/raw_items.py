@@ -138,21 +138,21 @@ def _brought(
     return [FirstSighting(*row) for row in rows]
 
 
-def _page(tx: Transaction, found: Sequence[FirstSighting], limit: int) -> RawPage:
+def _page(tx: Transaction, sightings: Sequence[FirstSighting], limit: int) -> RawPage:
     """Returns a page, given one item more than it holds."""
-    shown = found[:limit]
-    return RawPage(_raw_items(tx, shown), _place(shown[-1]) if len(found) > limit else None)
+    shown = sightings[:limit]
+    return RawPage(_raw_items(tx, shown), _place(shown[-1]) if len(sightings) > limit else None)
 
 
 def _for_digest(tx: Transaction, limit: int, since: int, before: Place) -> RawPage:
-    found: list[FirstSighting] = []
+    sightings: list[FirstSighting] = []
     for _ in range(_STEPS // _BATCH):
         walked = _brought(tx, before, since, _BATCH)
-        found += _by_active(tx, walked)
-        if len(found) > limit or len(walked) < _BATCH:
-            return _page(tx, found, limit)
+        sightings += _by_active(tx, walked)
+        if len(sightings) > limit or len(walked) < _BATCH:
+            return _page(tx, sightings, limit)
         before = _place(walked[-1])
-    return RawPage(_raw_items(tx, found), before)
+    return RawPage(_raw_items(tx, sightings), before)
 
 
 def _by_active(tx: Transaction, walked: Sequence[FirstSighting]) -> list[FirstSighting]:

@@ -66,8 +66,8 @@ class RecheckQueue(StorePart):
              WHERE l.platform = ? AND l.next_look_at <= ? ORDER BY l.next_look_at LIMIT ?
         """
         rows = tx.all(sql, platform, micros(now), limit)
-        found = {row[0]: row for row in rows if row[1] is not None}
-        sources = _sources(tx, [(row[0], row[8]) for row in found.values()])
+        existing = {row[0]: row for row in rows if row[1] is not None}
+        sources = _sources(tx, [(row[0], row[8]) for row in existing.values()])
         ended = [item_id for (item_id, *_) in rows if item_id not in sources]
         tx.many("UPDATE looks SET next_look_at = NULL WHERE item_id = ?", [(item_id,) for item_id in ended])
         paused = [item_id for item_id, source in sources.items() if source.state == SourceState.PAUSED]
@@ -89,7 +89,7 @@ class RecheckQueue(StorePart):
                 floor_number,
             )
             for item_id, external_id, scope, url, created_at, count, failures, since, _, thread_id, floor_number in (
-                found.values()
+                existing.values()
             )
             if item_id in sources and item_id not in paused
         ]

@@ -98,9 +98,9 @@ class Replies(StorePart):
                AND (i.ordered_at, i.id) > (?, ?)
              ORDER BY i.ordered_at, i.id LIMIT ?
         """
-        found = shown(tx, tx.all(sql, *thread, item.id, *(after or (-(2**63), 0)), limit + 1))
-        more = key_from(key_of(found[limit - 1])) if len(found) > limit else None
-        return BranchPage([Branch(reply) for reply in found[:limit]], more)
+        replies = shown(tx, tx.all(sql, *thread, item.id, *(after or (-(2**63), 0)), limit + 1))
+        more = key_from(key_of(replies[limit - 1])) if len(replies) > limit else None
+        return BranchPage([Branch(reply) for reply in replies[:limit]], more)
 
     @reads
     def context(self, tx: Transaction, item: ItemView) -> Context:

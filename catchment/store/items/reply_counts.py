@@ -78,7 +78,7 @@ def count_replies(
     tx: Transaction, platform: str, scope: str, thread_ids: Iterable[str], *, is_known: bool = False
 ) -> None:
     """Count the replies of these threads again. `is_known`: only of those that are counted already."""
-    known = "JOIN reply_counts c ON c.item_id = h.id" if is_known else ""
+    joined = "JOIN reply_counts c ON c.item_id = h.id" if is_known else ""
     rows = tx.select_in(
         f"""
         SELECT h.id, h.source_id, h.reply_count,
@@ -86,7 +86,7 @@ def count_replies(
                    AND f.thread_id = h.thread_id AND f.id <> h.id),
                (SELECT count(DISTINCT x.floor_number) FROM threads t JOIN thread_holes x ON x.thread_row_id = t.id
                  WHERE t.item_id = h.id)
-          FROM items h {known}
+          FROM items h {joined}
          WHERE h.platform = ? AND h.scope = ? AND h.thread_id IN {{values}} AND h.is_head
            AND h.reply_count IS NOT NULL
         """,

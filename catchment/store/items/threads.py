@@ -216,8 +216,8 @@ class Threads(StorePart):
 
     def of_item(self, item_id: int) -> ThreadView | None:
         """Returns the thread that an item opens."""
-        found = self._records(ThreadView, f"{_VIEW} WHERE t.item_id = ?", item_id)
-        return found[0] if found else None
+        threads = self._records(ThreadView, f"{_VIEW} WHERE t.item_id = ?", item_id)
+        return threads[0] if threads else None
 
     def holes(self, row_id: int, first: int = 0, last: int = 2**31 - 1) -> list[int]:
         """Returns the floors of a thread that the platform does not have, in a stretch of numbers."""

@@ -43,8 +43,8 @@ def shown(tx: Transaction, rows: Sequence[Row]) -> list[ItemView]:
 def by_ids(tx: Transaction, ids: Sequence[int]) -> list[ItemView]:
     """Returns the items with these ids, in this order; missing ones are left out."""
     rows = tx.select_in(f"SELECT {COLUMNS} FROM items i WHERE i.id IN {{values}}", ids)
-    found = {item.id: item for item in shown(tx, rows)}
-    return [found[id_] for id_ in ids if id_ in found]
+    items = {item.id: item for item in shown(tx, rows)}
+    return [items[id_] for id_ in ids if id_ in items]
 
 
 class RevisionView(View, frozen=True):

@@ -88,17 +88,17 @@ class SearchIndex(StorePart):
 
     def _waiting(self, mark: IndexMark, batch: int) -> list[Row]:
         """Returns the next rows, up to what fits into memory: read outside of any transaction."""
-        found: list[Row] = []
+        waiting_rows: list[Row] = []
         characters = 0
-        while len(found) < batch and characters < _BATCH_CHARACTERS:
-            after = (found[-1][1], found[-1][0]) if found else mark.position
-            limit = min(_READ_AT_ONCE, batch - len(found))
+        while len(waiting_rows) < batch and characters < _BATCH_CHARACTERS:
+            after = (waiting_rows[-1][1], waiting_rows[-1][0]) if waiting_rows else mark.position
+            limit = min(_READ_AT_ONCE, batch - len(waiting_rows))
             rows = self._db.read(partial(waiting, after=after, limit=limit, columns=f"{ABOUT}, i.title, i.text"))
-            found += rows
+            waiting_rows += rows
             characters += sum(len(row[-1] or "") for row in rows)
             if not rows:
                 break
-        return found
+        return waiting_rows
 
     def behind(self) -> int:
         """Returns the size of the indexing backlog."""

@@ -261,8 +261,8 @@ def source(context: WebContextDep, reader: TheReader, source_id: SourceId) -> Re
 
 def credential_names(app: App, platform: str) -> list[str]:
     """Returns the credentials that a source of the platform may name: those of the platform, or of its services."""
-    known = app.platforms.by_name.get(platform)
-    names = {platform, *(service.name for service in (services_of(known) if known else ()))}
+    module = app.platforms.by_name.get(platform)
+    names = {platform, *(service.name for service in (services_of(module) if module else ()))}
     return [stored.credential.name for stored in app.store.credentials.page() if stored.credential.platform in names]
 
 
