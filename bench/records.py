@@ -14,7 +14,7 @@ from itertools import islice
 from bench.archives import BATCH, NOW, Archive, Row, insert
 from catchment.clock import micros
 from catchment.store import Store
-from catchment.store.sources.metrics import SUM_COLUMNS, MetricSpan
+from catchment.store.sources.metrics import SUMS, MetricSpan
 
 RUNS_DAYS, METRICS_DAYS, ATTEMPTS_DAYS = 90, 730, 7
 """So long records are kept by default."""
@@ -143,9 +143,9 @@ class Records:
         for span, starts_at in self._spans():
             for kind, platform in _KINDS.items():
                 key = {"span": span, "starts_at": starts_at, "kind": kind, "platform": platform}
-                yield key | dict.fromkeys(SUM_COLUMNS, 7) | {"measured_at": starts_at}
+                yield key | dict.fromkeys(SUMS, 7) | {"measured_at": starts_at}
 
-    def standings(self) -> Iterator[Row]:
+    def global_metrics(self) -> Iterator[Row]:
         for span, starts_at in self._spans():
             yield {"span": span, "starts_at": starts_at, "hit_count": 900, "miss_count": 100}
 
@@ -221,7 +221,7 @@ def keep(store: Store, archive: Archive) -> None:
         "runs": map(records.run, runs),
         "run_sources": (visit for number in runs for visit in records.visits(number)),
         "crawl_metrics": records.metrics(),
-        "standings": records.standings(),
+        "global_metrics": records.global_metrics(),
         "attempts": records.attempts(),
         "jobs": records.jobs(),
         "gaps": records.gaps(),

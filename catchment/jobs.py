@@ -231,7 +231,7 @@ JOBS = (
     ),
     Job("assign-tiers", DAY, assign_tiers, "maintenance", "Assign communities to tiers"),
     Job(
-        "look-again", 5 * MINUTE, lambda app: app.rechecks().run("look-again", "schedule"), "crawler",
+        "recheck", 5 * MINUTE, lambda app: app.rechecks().run("recheck", "schedule"), "crawler",
         "Recheck older items for edits and deletions",
     ),
     Job(

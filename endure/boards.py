@@ -215,7 +215,7 @@ def _tick(app: App) -> None:
     app.presence.heartbeat(app.clock.now())
     app.scheduler().due("collect-due", "schedule")
     app.visitor().read_threads("read-threads", "schedule", app.presence.owner_id)
-    app.rechecks().run("look-again", "schedule")
+    app.rechecks().run("recheck", "schedule")
 
 
 # ── the verdict ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -74,7 +74,7 @@ def stored_of(store: Store, followed: Sequence[Followed]) -> Stored:
     def question(tx: Any) -> Stored:
         visits = tx.select_in(
             """
-            SELECT s.source_id, r.job = 'look-again', s.started_at, s.finished_at, s.outcome, s.error_code,
+            SELECT s.source_id, r.job = 'recheck', s.started_at, s.finished_at, s.outcome, s.error_code,
                    s.request_count, r.job <> 'read-threads'
               FROM run_sources s JOIN runs r ON r.id = s.run_id
              WHERE s.finished_at IS NOT NULL AND s.source_id IN {values} ORDER BY s.started_at

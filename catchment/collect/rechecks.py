@@ -191,7 +191,7 @@ class _SourceRechecks:
         self.is_told_to_wait = isinstance(broke, Stopped | StoreError) or is_wait
         if self._waiting and not self.is_told_to_wait:
             now = self._clock.now()
-            self._store.rechecks.put_off(
+            self._store.rechecks.reschedule(
                 self._lease, [after_failing(recheck, now) for recheck in self._waiting.values()]
             )
         result = self._result(asked, broke)

@@ -265,7 +265,7 @@ class SourceClient:
             url=redact(exchange.answer.url),
             http_status=exchange.answer.status,
             headers=keepable_headers(exchange.answer.headers),
-            reader_version=exchange.platform.PARSER_VERSION,
+            parser_version=exchange.platform.PARSER_VERSION,
             is_read=is_read,
             body_hash=exchange.body_hash,
             body=_compressed(exchange.answer.body),

@@ -101,11 +101,12 @@ class MetricsRecorder:
             count += 1
         last, since = span.start(now) - span.length, span.start(now - _BACKFILLED_FOR)
         # The last stored one, again: processes report their reads with a delay.
-        starts_at = max(self._metrics.standings(span, since, last), default=since)
+        starts_at = max(self._metrics.global_metrics(span, since, last), default=since)
         while starts_at <= last:
-            standing = self._standing(span, starts_at).replace(tiers=self._assigned() if starts_at == last else None)
-            if standing != UNKNOWN:
-                self._metrics.keep_standing(span, starts_at, standing)
+            tiers = self._assigned() if starts_at == last else None
+            global_metrics = self._global_metrics(span, starts_at).replace(tiers=tiers)
+            if global_metrics != UNKNOWN:
+                self._metrics.keep_global_metrics(span, starts_at, global_metrics)
             starts_at += span.length
         return count
 
@@ -118,17 +119,17 @@ class MetricsRecorder:
         spans = [newest - steps * span.length for steps in reversed(range(count))]
         # Each hour includes a sum over the 24 hours that end with it.
         measures = self._measures(span, spans[0] - _DAY + span.length, newest, kind)
-        standings: dict[datetime, GlobalMetrics] = {}
+        by_start: dict[datetime, GlobalMetrics] = {}
         if kind is None:
-            standings = self._metrics.standings(span, spans[0], newest)
-            last = max(standings, default=now - _BACKFILLED_FOR)
-            standings |= {at: self._standing(span, at) for at in spans if at > last}
-            standings[newest] = standings[newest].replace(tiers=self._assigned())
+            by_start = self._metrics.global_metrics(span, spans[0], newest)
+            last = max(by_start, default=now - _BACKFILLED_FOR)
+            by_start |= {at: self._global_metrics(span, at) for at in spans if at > last}
+            by_start[newest] = by_start[newest].replace(tiers=self._assigned())
         points = []
         for starts_at in spans:
             day = [starts_at - steps * span.length for steps in range(_DAY // span.length)]
-            of_span, standing = measures.get(starts_at, []), standings.get(starts_at, UNKNOWN)
-            reads = standing.hit_count + standing.miss_count
+            of_span, global_metrics = measures.get(starts_at, []), by_start.get(starts_at, UNKNOWN)
+            reads = global_metrics.hit_count + global_metrics.miss_count
             point = _figures(
                 MetricPoint,
                 reduce(add, of_span, NOTHING),
@@ -136,8 +137,8 @@ class MetricsRecorder:
                 ends_at=starts_at + span.length,
                 is_over=starts_at + span.length <= now,
                 valid_24h=sum(measure.valid_count for at in day for measure in measures.get(at, ())),
-                hit_rate=round(standing.hit_count / reads, 4) if reads else None,
-                tiers=standing.tiers,
+                hit_rate=round(global_metrics.hit_count / reads, 4) if reads else None,
+                tiers=global_metrics.tiers,
                 kinds=tuple(
                     _figures(KindMetrics, measure, kind=measure.kind, platform=measure.platform) for measure in of_span
                 ),
@@ -168,7 +169,7 @@ class MetricsRecorder:
             yield starts_at, self._metrics.visits(starts_at, starts_at + span.length)
             at = self._metrics.next_visit(starts_at + span.length)
 
-    def _standing(self, span: MetricSpan, starts_at: datetime) -> GlobalMetrics:
+    def _global_metrics(self, span: MetricSpan, starts_at: datetime) -> GlobalMetrics:
         counts = self._hot(starts_at, starts_at + span.length)
         return GlobalMetrics(counts.hits, counts.misses)
 

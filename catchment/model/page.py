@@ -25,7 +25,7 @@ class RawAnswer(Record, frozen=True):
     url: str
     http_status: int
     headers: dict[str, str]
-    reader_version: int
+    parser_version: int
     is_read: bool
     body_hash: bytes
     body: bytes

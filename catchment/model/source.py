@@ -89,7 +89,7 @@ class Progress(Record, frozen=True):
     etag: str | None = None
     last_modified: str | None = None
     body_hash: bytes | None = None
-    reader_version: int | None = None
+    parser_version: int | None = None
     """`PARSER_VERSION` of the parser that read the last answer. A newer parser requests the full answer again."""
     cursor: JsonObject = {}
     """Small platform-specific state; `note` holds a remark that is shown with the source."""

@@ -310,7 +310,7 @@ def is_same_answer(state: VisitState, head: AnswerHead) -> bool:
     # The stored validators are those of that page.
     if state.walk.pages or state.walk.is_beside:
         return False
-    is_same_parser = state.progress.reader_version == head.parser_version
+    is_same_parser = state.progress.parser_version == head.parser_version
     return is_same_parser and state.progress.body_hash == head.body_hash
 
 
@@ -388,7 +388,7 @@ def _progress_after(progress: Progress, head: AnswerHead, reading: Reading) -> P
         etag=head.etag,
         last_modified=head.last_modified,
         body_hash=head.body_hash,
-        reader_version=head.parser_version,
+        parser_version=head.parser_version,
         cursor=progress.cursor if reading.cursor is None else reading.cursor,
         # Of this page, like the hash of its bytes: these many are shown again if the same bytes come again.
         last_shown_count=len(reading.items) + len(reading.skipped),

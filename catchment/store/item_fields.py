@@ -138,7 +138,7 @@ class ItemView(Record, frozen=True):
     is_created_at_guessed: Annotated[bool, IDENTITY]
     is_zone_guessed: Annotated[bool, IDENTITY]
     is_text_cut: Annotated[bool, INTERNAL]
-    is_brief: Annotated[
+    is_partial: Annotated[
         bool, ItemColumn(Group.INTERNAL, "Only a short form has been seen so far; the complete form will replace it.")
     ]
     language: Annotated[str | None, IDENTITY]
@@ -197,7 +197,7 @@ def names_of(group: Group) -> tuple[str, ...]:
 
 SHOWN = tuple(name for name in ItemView.__struct_fields__ if name in COLUMNS)
 """The columns that are shown."""
-_STATED = {name for name in COLUMNS if name in Item.__struct_fields__} - {"created_at", "last_reply_at"}
+_STATED = {name for name in COLUMNS if name in Item.__struct_fields__} - {"created_at", "last_reply_at", "is_partial"}
 """Columns that hold what the platform stated, as it stated it."""
 WRITER_COLUMNS = frozenset(COLUMNS.keys() - _STATED)
 """Columns whose values the writer decides."""
@@ -207,7 +207,6 @@ item_row = row_builder(Item, tuple(COLUMNS), WRITER_COLUMNS)
 
 _STORED = {name: f"i.{name}" for name in StoredItem.__struct_fields__ if name in COLUMNS and name != "applied_at"} | {
     "told_at": "i.applied_at",
-    "is_partial": "i.is_brief",
     "is_withheld": "i.is_deleted AND i.text IS NULL AND i.html IS NULL",
 }
 STORED_COLUMNS = ", ".join(_STORED.values())

@@ -15,9 +15,9 @@ from catchment import logs
 from catchment.errors import SchemaMismatch, StoreError
 from catchment.store.database import Database
 
-BASELINE = "0007"
+BASELINE = "0008"
 """The oldest schema that can be opened; nothing leads from earlier ones to it."""
-HEAD = "0007"
+HEAD = "0008"
 MOVING = "moving"
 """The version of a database into which an archive is being moved: until it is complete, no process opens it."""
 

@@ -62,7 +62,7 @@ def test_afterwards_it_is_reckoned_with_what_visits_took_and_for_others_with_the
     visited(here, first, 2)
     visited(here, first, 4)
     visited(here, second, 9)
-    visited(here, second, 500, job="look-again")
+    visited(here, second, 500, job="recheck")
     assert plan_of(here).needed == pytest.approx((3 + 9 + 6) / 60)
     here.clock.advance(4 * 86_400)
     assert plan_of(here).needed == pytest.approx(3 * 2 / 60), "what is older says nothing about today"
@@ -79,7 +79,7 @@ def test_own_intervals_and_tiers_count(here: TownApp) -> None:
 
 def test_what_other_jobs_ask_comes_besides_and_what_a_person_asks_does_not(here: TownApp) -> None:
     (source,) = communities(here, 1)
-    visited(here, source, 1440, job="look-again")
+    visited(here, source, 1440, job="recheck")
     visited(here, source, 720, job="crawl-low-quality-communities")
     visited(here, source, 9999, job="collect", by="command")
     assert plan_of(here).besides == 1.5
@@ -105,7 +105,7 @@ def test_each_usable_credential_has_the_whole_budget(quick: TownApp) -> None:
 def test_for_a_page_visits_are_counted_by_the_job_and_what_is_followed_counts_at_once(here: TownApp) -> None:
     (source,) = communities(here, 1)
     visited(here, source, 3)
-    visited(here, source, 1440, job="look-again")
+    visited(here, source, 1440, job="recheck")
     store, now = here.app.store, here.clock.now()
     assert taken_of_late(store, now) == taken_lately(store, now) == RequestsUsed({source.id: 3.0}, {"reddit": 1440})
     jobs.plan_budgets(here.app)

@@ -52,7 +52,7 @@ def reparse(forum: ForumApp) -> Reparsed:
 
 def head(forum: ForumApp) -> tuple[Any, ...]:
     item = forum.item("t7")
-    return item["title"], item["text"], item["tags"], item["is_brief"]
+    return item["title"], item["text"], item["tags"], item["is_partial"]
 
 
 def test_a_row_that_is_all_that_is_known_is_corrected(forum: ForumApp) -> None:

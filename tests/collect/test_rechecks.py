@@ -56,10 +56,10 @@ def planned(numbers: Numbers, key: str) -> Any:
     here = numbers.here
     row = here.app.store.database.read(
         lambda tx: tx.one(
-            "SELECT next_look_at, look_count, gone_since FROM looks WHERE item_id = ?", here.item(key)["id"]
+            "SELECT next_recheck_at, recheck_count, gone_since FROM rechecks WHERE item_id = ?", here.item(key)["id"]
         )
     )
-    return row and {"next_look_at": to_moment(row[0]), "look_count": row[1], "gone_since": to_moment(row[2])}
+    return row and {"next_recheck_at": to_moment(row[0]), "recheck_count": row[1], "gone_since": to_moment(row[2])}
 
 
 # ── when ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -103,7 +103,7 @@ def test_an_item_is_looked_at_at_each_of_its_ages_and_then_no_more(numbers: Numb
         numbers.look(wait)
         asked.append(len(numbers.site.asked))
     assert asked == [3, 0, 3, 0, 3, 0]
-    assert planned(numbers, "1") == {"next_look_at": None, "look_count": 3, "gone_since": None}
+    assert planned(numbers, "1") == {"next_recheck_at": None, "recheck_count": 3, "gone_since": None}
 
 
 def test_one_run_looks_at_so_many_at_most_and_the_next_goes_on(numbers: Numbers, monkeypatch: Any) -> None:
@@ -117,7 +117,7 @@ def test_one_run_looks_at_so_many_at_most_and_the_next_goes_on(numbers: Numbers,
 
 def test_the_job_runs_when_it_is_due(numbers: Numbers) -> None:
     app = numbers.here.app
-    (job,) = [job for job in JOBS if job.name == "look-again"]
+    (job,) = [job for job in JOBS if job.name == "recheck"]
     app.store.jobs.announce(job.name, numbers.here.clock.now())
     numbers.here.clock.advance(3600)
     numbers.site.asked.clear()
@@ -138,7 +138,7 @@ def test_a_look_sees_edits_and_growth_and_leaves_the_source_as_it_is(numbers: Nu
     assert (here.item("0")["text"], here.item("1")["score"]) == ("second thoughts", 9)
     assert here.progress(numbers.source) == before
     run = here.app.store.runs.page()[0]
-    assert (run.job, run.updated_count, run.request_count) == ("look-again", 2, 3)
+    assert (run.job, run.updated_count, run.request_count) == ("recheck", 2, 3)
     (visit, *_) = here.app.store.runs.of_source(numbers.source.id)
     assert (visit.outcome, visit.notes) == ("succeeded", ("rechecked 3 items",))
 
@@ -185,13 +185,13 @@ def test_what_is_gone_is_deleted_when_a_second_look_an_hour_later_says_so_again(
     numbers.look(HOUR)
     first_missed = here.clock.now()
     assert not here.item("0")["is_deleted"]
-    assert planned(numbers, "0")["next_look_at"] == first_missed + HOUR
+    assert planned(numbers, "0")["next_recheck_at"] == first_missed + HOUR
     numbers.look(HOUR / 2)
     assert numbers.site.asked == []
     numbers.look(HOUR / 2)
     assert (numbers.site.asked, here.item("0")["is_deleted"], here.item("0")["text"]) == ([0], True, "post 0")
     assert [revision["reasons"] for revision in here.revisions("0")] == [["marked_deleted_by_source"]]
-    assert planned(numbers, "0")["next_look_at"] is not None
+    assert planned(numbers, "0")["next_recheck_at"] is not None
 
 
 def test_what_shows_up_again_is_restored(numbers: Numbers) -> None:
@@ -229,12 +229,12 @@ def test_a_look_that_fails_is_put_off_and_not_lost(numbers: Numbers, error: Call
     numbers.site.fails[0] = error
     (result,) = numbers.look(HOUR)
     assert (result.outcome, result.notes[-1]) == ("succeeded", "1 of them deferred")
-    assert planned(numbers, "1")["look_count"] == 1
+    assert planned(numbers, "1")["recheck_count"] == 1
     numbers.look(timedelta(minutes=14))
     assert numbers.site.asked == []
     numbers.site.fails.clear()
     numbers.look(timedelta(minutes=1))
-    assert (numbers.site.asked, planned(numbers, "0")["look_count"]) == ([0], 1)
+    assert (numbers.site.asked, planned(numbers, "0")["recheck_count"]) == ([0], 1)
 
 
 @pytest.mark.parametrize("error", [trouble, unreadable])
@@ -276,7 +276,7 @@ def test_a_site_that_wants_to_be_left_alone_does_not_keep_the_others_waiting(num
         numbers.site.fails[number] = lambda: SlowDown("429", status=429)
     results = numbers.look(HOUR)
     assert [result.outcome for result in results] == [Outcome.FAILED, Outcome.SUCCEEDED]
-    assert planned(numbers, "500")["look_count"] == 1
+    assert planned(numbers, "500")["recheck_count"] == 1
     # Nor do its looks stand first again the next time: it may have more of them than one run makes.
     assert numbers.look() == []
 
@@ -344,7 +344,7 @@ def test_items_of_a_removed_source_are_not_looked_at_unless_another_shows_them(n
     here.app.store.sources.set_state(numbers.source.id, SourceState.REMOVED, "enough", here.clock.now())
     (result,) = numbers.look(HOUR)
     assert (numbers.site.asked, result.source_id) == ([1], top.id)
-    assert planned(numbers, "0")["next_look_at"] is None
+    assert planned(numbers, "0")["next_recheck_at"] is None
 
 
 def test_items_of_a_paused_source_wait(numbers: Numbers) -> None:
@@ -363,5 +363,5 @@ def test_an_old_item_is_only_looked_at_at_the_ages_that_are_left(here: TownApp) 
     numbers.site.dates = {0: now - 2 * DAY, 1: now - 30 * DAY}
     numbers.site.post(2)
     numbers.collect()
-    assert planned(numbers, "0")["next_look_at"] == now + 5 * DAY
+    assert planned(numbers, "0")["next_recheck_at"] == now + 5 * DAY
     assert planned(numbers, "1") is None

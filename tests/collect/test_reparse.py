@@ -136,7 +136,7 @@ def test_a_short_form_that_is_read_again_mends_itself_and_nothing_that_was_told_
     here.collect(source)
     feed.post("a", "the whole of it", title="A")
     here.collect(source)
-    assert [(here.item(key)["text"], here.item(key)["is_brief"]) for key in "ab"] == [
+    assert [(here.item(key)["text"], here.item(key)["is_partial"]) for key in "ab"] == [
         ("the whole of it", False),
         ("in brief", True),
     ]
@@ -147,7 +147,7 @@ def test_a_short_form_that_is_read_again_mends_itself_and_nothing_that_was_told_
         ("A", "the whole of it"),
         ("B", "in brief"),
     ]
-    assert here.item("b")["is_brief"]
+    assert here.item("b")["is_partial"]
 
 
 def test_an_edit_that_the_old_reader_was_blind_to_is_dated_when_it_was_shown(here: TownApp) -> None:
@@ -197,7 +197,9 @@ def test_items_that_are_added_are_looked_at_again_at_the_ages_that_are_still_to_
 
     use(here, reader(2, **looking))
     assert reparse(here).done == ReparseCounts(new=2)
-    planned = here.app.store.database.read(lambda tx: tx.all("SELECT item_id, next_look_at, look_count FROM looks"))
+    planned = here.app.store.database.read(
+        lambda tx: tx.all("SELECT item_id, next_recheck_at, recheck_count FROM rechecks")
+    )
     assert planned == [(here.item("a")["id"], micros(posted_at + ages[1]), 0)]
 
 

@@ -35,7 +35,7 @@ def test_a_thread_is_stored_with_its_row_and_all_its_floors(forum: ForumApp) -> 
     assert forum.asked == ["list 1", "thread 7 1", "thread 7 2"]
     assert forum.floors(7) == list(range(30))
     head = forum.item("t7")
-    assert (head["title"], head["text"], head["floor_number"], head["reply_count"], head["is_brief"]) == (
+    assert (head["title"], head["text"], head["floor_number"], head["reply_count"], head["is_partial"]) == (
         *("Locks", "floor 0 of 7", 0, 29, False),
     )
     state = forum.state(7)
@@ -144,7 +144,7 @@ def test_the_page_of_a_removed_last_reply_is_read_again_and_the_reply_looked_at(
     assert not forum.item(gone)["is_deleted"]
     for after in (60, 3700):
         forum.clock.advance(after)
-        forum.app.rechecks().run("look-again", "test")
+        forum.app.rechecks().run("recheck", "test")
     assert forum.item(gone)["is_deleted"]
     assert [revision["reasons"] for revision in forum.revisions(gone)] == [["marked_deleted_by_source"]]
     assert forum.app.store.threads.holes(forum.state(7).id) == [20]
@@ -293,7 +293,7 @@ def test_a_title_that_changed_before_the_thread_was_read_is_in_its_history(forum
     forum.board.hook = lambda about: setattr(thread, "title", "Locks, opened") if about == "thread 7 1" else None
     forum.run()
     head = forum.item("t7")
-    assert (head["title"], head["text"], head["version"], head["is_brief"]) == (
+    assert (head["title"], head["text"], head["version"], head["is_partial"]) == (
         *("Locks, opened", "floor 0 of 7", 2, False),
     )
     assert [(revision["title"], revision["reasons"]) for revision in forum.revisions("t7")] == [
@@ -456,9 +456,9 @@ def test_a_post_that_is_moved_to_a_taken_number_is_stored_without_one(forum: For
     two.floors[5].is_shown = False
     two.floors[5] = moved
     forum.clock.advance(9 * 24 * 3600)
-    forum.app.rechecks().run("look-again", "test")
+    forum.app.rechecks().run("recheck", "test")
     forum.clock.advance(60)
-    forum.app.rechecks().run("look-again", "test")
+    forum.app.rechecks().run("recheck", "test")
     item = forum.item(f"p{moved.pid}")
     assert (item["thread_id"], item["floor_number"]) == ("2", None)
     assert (forum.floors(1), forum.floors(2)) == (list(range(9)), list(range(10)))
@@ -479,7 +479,7 @@ def test_absent_floors_are_looked_for_by_id_and_gone_only_after_two_looks_an_hou
     for after in (60, 60, 3700):
         forum.clock.advance(after)
         forum.board.asked.clear()
-        forum.app.rechecks().run("look-again", "test")
+        forum.app.rechecks().run("recheck", "test")
         looks.append((sorted(forum.asked), [forum.item(pid)["is_deleted"] for pid in gone]))
     by_id = sorted(f"post {pid[1:]}" for pid in gone)
     assert looks == [(by_id, [False] * 3), ([], [False] * 3), (by_id, [True] * 3)]
@@ -514,7 +514,7 @@ def test_floors_of_a_page_are_rechecked_by_one_request(forum: ForumApp) -> None:
     forum.clock.advance(9 * 24 * 3600)
     forum.board.asked.clear()
     thread.floors[8].text = "mended"
-    (result,) = forum.app.rechecks().run("look-again", "test")
+    (result,) = forum.app.rechecks().run("recheck", "test")
     assert (forum.asked, result.counts.updated, forum.item(f"p{thread.floors[8].pid}")["text"]) == (
         *(["thread 7 1"], 1, "mended"),
     )

@@ -108,7 +108,7 @@ def test_a_wrong_address_is_answered_with_a_right_one(typed):
     assert failure.value.field == "target"
 
 
-READ_BEFORE = Progress(etag='W/"a,b"', last_modified="Thu, 01 Jan 2026 00:00:00 GMT", reader_version=1)
+READ_BEFORE = Progress(etag='W/"a,b"', last_modified="Thu, 01 Jan 2026 00:00:00 GMT", parser_version=1)
 
 
 def headers(progress: Progress) -> dict[str, str]:
@@ -124,8 +124,8 @@ def test_validators_are_sent_back_to_the_letter():
 
 def test_no_validators_are_sent_before_the_answer_was_read_by_this_reader():
     assert headers(READ_BEFORE) == {}
-    assert headers(READ_BEFORE.replace(body_hash=b"hash", reader_version=0)) == {}
-    assert headers(READ_BEFORE.replace(body_hash=b"hash", reader_version=None)) == {}
+    assert headers(READ_BEFORE.replace(body_hash=b"hash", parser_version=0)) == {}
+    assert headers(READ_BEFORE.replace(body_hash=b"hash", parser_version=None)) == {}
 
 
 def test_a_first_visit_may_discover_and_a_later_one_may_not():

@@ -90,7 +90,7 @@ def test_what_is_no_address_is_answered_with_what_would_be_right():
 
 def test_a_page_that_was_read_is_asked_for_conditionally():
     read_before = Progress(
-        etag='W/"x"', last_modified="Thu, 01 Jan 2026 00:00:00 GMT", body_hash=b"h", reader_version=1
+        etag='W/"x"', last_modified="Thu, 01 Jan 2026 00:00:00 GMT", body_hash=b"h", parser_version=1
     )
     assert asked(read_before).headers["If-None-Match"] == 'W/"x"'
     assert asked(read_before).headers["If-Modified-Since"] == "Thu, 01 Jan 2026 00:00:00 GMT"
@@ -100,7 +100,7 @@ def test_a_page_that_was_read_is_asked_for_conditionally():
     "progress",
     [
         Progress(etag="x"),
-        Progress(etag="x", body_hash=b"h", reader_version=website.PARSER_VERSION + 1),
+        Progress(etag="x", body_hash=b"h", parser_version=website.PARSER_VERSION + 1),
     ],
     ids=["never read", "read by another reader"],
 )

@@ -141,7 +141,7 @@ def test_every_floor_that_boards_showed_is_stored_in_foul_weather(scene: Scene) 
             scene.playground.faults.rate = scene.playground.faults.outage_rate = 0.0
         scene.visit(after=(6 if number % 6 == 5 else 1.5) * HOUR)
         scene.app.visitor().read_threads("read-threads", "test", scene.app.presence.owner_id)
-        scene.app.rechecks().run("look-again", "test")
+        scene.app.rechecks().run("recheck", "test")
     assert blame(scene) == []
     counted = "SELECT count(*), sum(is_folded), sum(is_deleted), max(floor_number) FROM items"
     count, folded, deleted, highest = scene.app.store.database.read(lambda tx: tx.one(counted))

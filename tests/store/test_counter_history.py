@@ -113,5 +113,5 @@ def test_pages_without_counters_and_ranks_cost_no_statement_more(desk: Desk, mon
     desk.show(feed, post("a"), post("b"))
     desk.show(feed, post("a", "edited"), post("b"))
     assert not [
-        statement for statement in told if "counter_points" in statement or statement in {"appearances", "looks"}
+        statement for statement in told if "counter_points" in statement or statement in {"appearances", "rechecks"}
     ]

@@ -78,7 +78,7 @@ def test_an_item_is_shown_with_these_fields_and_in_this_form(desk: Desk) -> None
         "is_created_at_guessed": False,
         "is_zone_guessed": False,
         "is_text_cut": False,
-        "is_brief": False,
+        "is_partial": False,
         "language": "en",
         "ordered_at": created.isoformat(),
         "change_number": 1,

@@ -52,7 +52,7 @@ def an_hour(desk: Desk) -> tuple[Source, Source]:
     visited(desk, feed, NINE + 3 * MINUTE, Outcome.DEFERRED, error_code="SLOW_DOWN", seconds=60)
     visited(desk, feed, NINE + 4 * MINUTE, Outcome.SKIPPED, seconds=60)
     visited(desk, board, NINE + 59 * MINUTE, counts=Counts(duplicate=2))
-    visited(desk, board, NINE + 30 * MINUTE, job="look-again", counts=Counts(updated=7))
+    visited(desk, board, NINE + 30 * MINUTE, job="recheck", counts=Counts(updated=7))
     return feed, board
 
 

@@ -47,7 +47,7 @@ def at(desk: Desk, moment: datetime) -> dict[str, Any]:
 
 def test_an_item_told_in_brief_is_stored_and_says_so(desk: Desk) -> None:
     assert desk.show(desk.follow("r", "reddit"), BRIEF).counts == Counts(new=1)
-    assert told(desk, "text", "is_brief", "score", "version") == ("Opened.", True, None, 1)
+    assert told(desk, "text", "is_partial", "score", "version") == ("Opened.", True, None, 1)
 
 
 def test_the_first_whole_form_takes_its_place_without_a_revision(desk: Desk) -> None:
@@ -56,7 +56,7 @@ def test_the_first_whole_form_takes_its_place_without_a_revision(desk: Desk) -> 
     before = desk.item("t3_a")
     assert desk.show(source, WHOLE).counts == Counts(updated=1)
     item = desk.item("t3_a")
-    assert (desk.revisions("t3_a"), item["version"], item["is_brief"]) == ([], 1, False)
+    assert (desk.revisions("t3_a"), item["version"], item["is_partial"]) == ([], 1, False)
     wanted = {
         "text": "Opened at 8.",
         "author_id": "t2_a",
@@ -98,9 +98,9 @@ def test_of_what_was_told_in_brief_and_taken_away_the_brief_stays_until_it_is_ba
     source = desk.follow("r", "reddit")
     desk.show(source, BRIEF)
     desk.show(source, WHOLE.replace(text=None, is_deleted=True, deleted_by="moderator"))
-    assert told(desk, "text", "is_brief", "is_deleted", "deleted_by") == ("Opened.", True, True, "moderator")
+    assert told(desk, "text", "is_partial", "is_deleted", "deleted_by") == ("Opened.", True, True, "moderator")
     desk.show(source, WHOLE)
-    assert told(desk, "text", "is_brief", "is_deleted", "deleted_by") == ("Opened at 8.", False, False, None)
+    assert told(desk, "text", "is_partial", "is_deleted", "deleted_by") == ("Opened at 8.", False, False, None)
     assert [revision["reasons"] for revision in desk.revisions("t3_a")] == [
         ["marked_deleted_by_source"],
         ["restored_by_source"],
@@ -146,7 +146,7 @@ def test_an_export_tells_both(desk: Desk) -> None:
     source = desk.follow("r", "reddit")
     desk.show(source, BRIEF, post("t3_b", is_deleted=True, deleted_by="moderator"))
     exported = list(desk.store.exports.of(ExportFilter()))
-    assert [(item.external_id, item.is_brief, item.deleted_by) for item in exported] == [
+    assert [(item.external_id, item.is_partial, item.deleted_by) for item in exported] == [
         ("t3_a", True, None),
         ("t3_b", False, "moderator"),
     ]
@@ -186,7 +186,7 @@ def test_text_that_comes_after_the_row_completes_it_and_is_no_revision(desk: Des
         Counts(duplicate=1),
         Counts(duplicate=1),
     ]
-    assert told(desk, "title", "text", "is_brief", "reply_count", "is_pinned", "version", "floor_number") == (
+    assert told(desk, "title", "text", "is_partial", "reply_count", "is_pinned", "version", "floor_number") == (
         *("[水] Locks", "Opened at 8.", False, 2, True, 1, 0),
     )
 

@@ -605,7 +605,7 @@ def due_looks(desk: Desk) -> object:
     lease = looks.claim("reddit", desk.presence.owner_id, desk.now)
     assert lease
     due = looks.due(lease, "reddit", now, 5)
-    looks.put_off(lease, [NextRecheck(1, now, 1)])
+    looks.reschedule(lease, [NextRecheck(1, now, 1)])
     source = desk.store.sources.get(1)
     result = VisitResult(source.id, source.name, source.kind, Outcome.SUCCEEDED, started_at=now, finished_at=now)
     looks.note(lease, desk.run_id, source, result, {("200", now): 1})

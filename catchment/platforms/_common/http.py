@@ -45,11 +45,11 @@ def page_elsewhere(request: Request, url: str) -> Request:
     return page if is_same_host(request.url, url) else page.replace(identity=Identity.NONE, credential=None)
 
 
-def conditions(progress: Progress, reader_version: int) -> dict[str, str]:
+def conditions(progress: Progress, parser_version: int) -> dict[str, str]:
     """Returns headers that let a site answer "nothing changed". Empty after an answer that was not parsed whole, or was
     parsed by an older parser: the whole answer is wanted then."""
     was_read = progress.watermark is not None or progress.body_hash is not None
-    if not was_read or progress.reader_version != reader_version:
+    if not was_read or progress.parser_version != parser_version:
         return {}
     # Verbatim, with W/ and quotes: a server compares characters.
     validators = {"If-None-Match": progress.etag, "If-Modified-Since": progress.last_modified}

@@ -435,7 +435,9 @@ class Cleanup(StorePart):
 
     def _delete_metrics(self, span: MetricSpan, before: int) -> int:
         where, key = "span = ? AND starts_at < ?", "span, starts_at"
-        return sum(self._delete(table, where, str(span), before, key=key) for table in ("crawl_metrics", "standings"))
+        return sum(
+            self._delete(table, where, str(span), before, key=key) for table in ("crawl_metrics", "global_metrics")
+        )
 
     def _delete(self, table: str, where: str, *values: Any, key: str = "id") -> int:
         """Deletes in batches; returns how many rows."""

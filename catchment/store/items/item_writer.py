@@ -61,9 +61,9 @@ class FollowUpQueue(StorePart):
         rows = self._db.read(
             lambda tx: tx.all(
                 """
-                SELECT o.item_id, i.external_id, o.requests, o.asked_count
-                  FROM owed o JOIN items i ON i.id = o.item_id
-                 WHERE o.source_id = ? ORDER BY o.owed_at, o.item_id LIMIT ?
+                SELECT f.item_id, i.external_id, f.requests, f.asked_count
+                  FROM follow_ups f JOIN items i ON i.id = f.item_id
+                 WHERE f.source_id = ? ORDER BY f.waiting_since, f.item_id LIMIT ?
                 """,
                 source_id,
                 limit,
@@ -73,7 +73,7 @@ class FollowUpQueue(StorePart):
 
     def count(self, source_id: int) -> int:
         """Returns how many items have pending follow-ups."""
-        row = self._db.read(lambda tx: tx.one("SELECT count(*) FROM owed WHERE source_id = ?", source_id))
+        row = self._db.read(lambda tx: tx.one("SELECT count(*) FROM follow_ups WHERE source_id = ?", source_id))
         return int(row[0]) if row else 0
 
 
@@ -82,8 +82,8 @@ def queue_follow_ups(
 ) -> None:
     """Queue follow-ups about these items. New requests replace the old ones, which they include."""
     tx.insert(
-        "owed",
-        ("item_id", "source_id", "owed_at", "asked_count", "requests"),
+        "follow_ups",
+        ("item_id", "source_id", "waiting_since", "asked_count", "requests"),
         [(item_id, source.id, now, 0, _requests_text(requests)) for item_id, requests in requests_by_item],
         "ON CONFLICT (item_id, source_id) DO UPDATE SET asked_count = 0, requests = excluded.requests",
     )
@@ -92,11 +92,11 @@ def queue_follow_ups(
 def update_follow_ups(tx: Transaction, source: Source, follow_ups: Sequence[FollowUp], at: datetime) -> None:
     """Update the follow-ups after an answer: remaining requests go to the end of the queue."""
     tx.many(
-        "DELETE FROM owed WHERE item_id = ? AND source_id = ?",
+        "DELETE FROM follow_ups WHERE item_id = ? AND source_id = ?",
         [(follow_up.item_id, source.id) for follow_up in follow_ups if not follow_up.requests],
     )
     tx.many(
-        "UPDATE owed SET owed_at = ?, asked_count = ?, requests = ? WHERE item_id = ? AND source_id = ?",
+        "UPDATE follow_ups SET waiting_since = ?, asked_count = ?, requests = ? WHERE item_id = ? AND source_id = ?",
         [
             (micros(at), follow_up.asked_count, _requests_text(follow_up.requests), follow_up.item_id, source.id)
             for follow_up in follow_ups
@@ -204,7 +204,7 @@ def _insert_items(tx: Transaction, page: Page, new: Sequence[tuple[int, ItemChan
             "is_text_cut": item.is_text_cut,
             "fingerprint": item.fingerprint,
             "fingerprint_rule": page.fingerprint_rule,
-            "is_brief": item.item.is_short,
+            "is_partial": item.item.is_short,
             "parent_id": item.item.parent_id,
         }
         tagged_item = item.item.replace(tags=item.item.all_tags) if item.item.title_prefixes else item.item
@@ -218,11 +218,9 @@ def _insert_items(tx: Transaction, page: Page, new: Sequence[tuple[int, ItemChan
     _link_floors(tx, page.source.platform, [(item_id, change.item.item) for item_id, change in new], number)
     add_sightings(tx, page, seen)
     _tag(tx, tagged, now)
-    tx.insert("looks", ("item_id", "platform", "source_id", "next_look_at", "look_count", "failure_count"), rechecks)
-
-
-# Fields of items whose column has another name.
-_COLUMN_NAMES = {"is_partial": "is_brief"}
+    tx.insert(
+        "rechecks", ("item_id", "platform", "source_id", "next_recheck_at", "recheck_count", "failure_count"), rechecks
+    )
 
 
 def _revise_items(tx: Transaction, page: Page, changed: Sequence[ItemChange], now: int) -> None:
@@ -279,7 +277,7 @@ def _update_items(tx: Transaction, page: Page, changed: Sequence[ItemChange], nu
 
 def stored_values(values: ItemValues, fingerprint_rule: int) -> dict[str, Any]:
     """Returns the columns of changed values, as they are stored."""
-    columns = {_COLUMN_NAMES.get(name, name): encode(value) for name, value in values.items()}
+    columns = {name: encode(value) for name, value in values.items()}
     return columns | ({"fingerprint_rule": fingerprint_rule} if "fingerprint" in columns else {})
 
 
@@ -505,7 +503,7 @@ def keep_raw(tx: Transaction, source_id: int, run_id: int, now: int, raw: RawAns
     tx.run(
         """
         INSERT INTO raw_answers (source_id, run_id, answered_at, step, request, url, http_status, headers,
-                                 reader_version, is_read, body_hash, body)
+                                 parser_version, is_read, body_hash, body)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
         source_id,
@@ -516,7 +514,7 @@ def keep_raw(tx: Transaction, source_id: int, run_id: int, now: int, raw: RawAns
         raw.url,
         raw.http_status,
         to_json(raw.headers),
-        raw.reader_version,
+        raw.parser_version,
         raw.is_read,
         raw.body_hash,
         raw.body,

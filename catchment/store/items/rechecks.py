@@ -41,12 +41,12 @@ class RecheckQueue(StorePart):
     @reads
     def is_any_due(self, tx: Transaction, platforms: Sequence[str], now: datetime) -> bool:
         """Whether a recheck is due. Costs an index read per platform; nothing is locked or written."""
-        sql = "SELECT 1 FROM looks WHERE platform = ? AND next_look_at <= ? LIMIT 1"
+        sql = "SELECT 1 FROM rechecks WHERE platform = ? AND next_recheck_at <= ? LIMIT 1"
         return any(tx.one(sql, platform, micros(now)) for platform in platforms)
 
     def claim(self, platform: str, owner_id: int, now: datetime) -> Lease | None:
         """Claim the rechecks of a platform; returns None if another process has them."""
-        return self._db.write(lambda tx: leases.claim_one(tx, f"looks at {platform}", 0, owner_id, now))
+        return self._db.write(lambda tx: leases.claim_one(tx, f"rechecks of {platform}", 0, owner_id, now))
 
     def release(self, lease: Lease) -> None:
         self._db.write(lambda tx: leases.release(tx, lease))
@@ -60,19 +60,20 @@ class RecheckQueue(StorePart):
         """
         leases.check(tx, lease)
         sql = """
-            SELECT l.item_id, i.external_id, i.scope, i.url, i.created_at, l.look_count, l.failure_count, l.gone_since,
-                   l.source_id, i.thread_id, i.floor_number
-              FROM looks l LEFT JOIN items i ON i.id = l.item_id
-             WHERE l.platform = ? AND l.next_look_at <= ? ORDER BY l.next_look_at LIMIT ?
+            SELECT r.item_id, i.external_id, i.scope, i.url, i.created_at, r.recheck_count, r.failure_count,
+                   r.gone_since, r.source_id, i.thread_id, i.floor_number
+              FROM rechecks r LEFT JOIN items i ON i.id = r.item_id
+             WHERE r.platform = ? AND r.next_recheck_at <= ? ORDER BY r.next_recheck_at LIMIT ?
         """
         rows = tx.all(sql, platform, micros(now), limit)
         existing = {row[0]: row for row in rows if row[1] is not None}
         sources = _sources(tx, [(row[0], row[8]) for row in existing.values()])
         ended = [item_id for (item_id, *_) in rows if item_id not in sources]
-        tx.many("UPDATE looks SET next_look_at = NULL WHERE item_id = ?", [(item_id,) for item_id in ended])
+        tx.many("UPDATE rechecks SET next_recheck_at = NULL WHERE item_id = ?", [(item_id,) for item_id in ended])
         paused = [item_id for item_id, source in sources.items() if source.state == SourceState.PAUSED]
         tx.many(
-            "UPDATE looks SET next_look_at = ? WHERE item_id = ?", [(micros(now) + _DAY, item_id) for item_id in paused]
+            "UPDATE rechecks SET next_recheck_at = ? WHERE item_id = ?",
+            [(micros(now) + _DAY, item_id) for item_id in paused],
         )
         return [
             DueRecheck(
@@ -95,7 +96,7 @@ class RecheckQueue(StorePart):
         ]
 
     @writes
-    def put_off(self, tx: Transaction, lease: Lease, rechecks: Sequence[NextRecheck]) -> None:
+    def reschedule(self, tx: Transaction, lease: Lease, rechecks: Sequence[NextRecheck]) -> None:
         """Reschedule rechecks that got no answer."""
         leases.check(tx, lease)
         set_rechecks(tx, rechecks)
@@ -137,7 +138,7 @@ def _sources(tx: Transaction, shown_first: Sequence[tuple[int, int]]) -> dict[in
 
 def set_rechecks(tx: Transaction, rechecks: Sequence[NextRecheck]) -> None:
     sql = """
-        UPDATE looks SET next_look_at = ?, look_count = ?, failure_count = ?, gone_since = ? WHERE item_id = ?
+        UPDATE rechecks SET next_recheck_at = ?, recheck_count = ?, failure_count = ?, gone_since = ? WHERE item_id = ?
     """
     tx.many(
         sql,

@@ -54,7 +54,7 @@ Decide = Callable[[ReparseFacts], ReparseWrite]
 _COUNTERS = names_of(Group.COUNTER)
 _CONTENT = ", ".join(names_of(Group.CONTENT))
 # Item columns that a revision does not have.
-_ONLY_ITEMS = ("fingerprint_rule", "is_text_cut", "is_brief", "deleted_by")
+_ONLY_ITEMS = ("fingerprint_rule", "is_text_cut", "is_partial", "deleted_by")
 
 
 class StoredAnswer(Record, frozen=True):
@@ -135,12 +135,12 @@ class Reparses(StorePart):
         sql = f"SELECT {', '.join(columns(KeptAnswer))} FROM raw_answers WHERE id = ?"
         return self._record(KeptAnswer, sql, answer_id)
 
-    def read(self, answer_id: int, reader_version: int, *, is_read: bool) -> None:
+    def read(self, answer_id: int, parser_version: int, *, is_read: bool) -> None:
         """Record that the current parser has read it, or tried to."""
-        self._db.write(lambda tx: _note(tx, answer_id, reader_version, is_read))
+        self._db.write(lambda tx: _note(tx, answer_id, parser_version, is_read))
 
     def apply(
-        self, kept: StoredAnswer, page: Page, reader_version: int, decide: Decide, *, is_dry: bool
+        self, kept: StoredAnswer, page: Page, parser_version: int, decide: Decide, *, is_dry: bool
     ) -> tuple[ReparseCounts, tuple[Key, ...]]:
         """Apply the corrections of a reparsed page; also returns the scope and id of items that were never seen.
 
@@ -151,7 +151,7 @@ class Reparses(StorePart):
             result = self._apply(tx, page, decide)
             if is_dry:
                 raise _DryRun(*result)
-            _note(tx, kept.id, reader_version, is_read=True)
+            _note(tx, kept.id, parser_version, is_read=True)
             return result
 
         try:
@@ -180,7 +180,7 @@ def _where(filter: ReparseFilter) -> tuple[str, list[Any]]:
     where = f"s.platform IN ({', '.join('?' * len(filter.readers))})"
     values: list[Any] = [*filter.readers]
     if not filter.again:
-        behind = " OR ".join("(s.platform = ? AND a.reader_version <> ?)" for _ in filter.readers)
+        behind = " OR ".join("(s.platform = ? AND a.parser_version <> ?)" for _ in filter.readers)
         where += f" AND (NOT a.is_read OR {behind})"
         values += [part for pair in filter.readers.items() for part in pair]
     for condition, value in (
@@ -194,8 +194,8 @@ def _where(filter: ReparseFilter) -> tuple[str, list[Any]]:
     return where, values
 
 
-def _note(tx: Transaction, answer_id: int, reader_version: int, is_read: bool) -> None:
-    tx.run("UPDATE raw_answers SET reader_version = ?, is_read = ? WHERE id = ?", reader_version, is_read, answer_id)
+def _note(tx: Transaction, answer_id: int, parser_version: int, is_read: bool) -> None:
+    tx.run("UPDATE raw_answers SET parser_version = ?, is_read = ? WHERE id = ?", parser_version, is_read, answer_id)
 
 
 # Stored versions

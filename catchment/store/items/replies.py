@@ -146,7 +146,7 @@ class Replies(StorePart):
     @reads
     def has_pending(self, tx: Transaction, item_id: int) -> bool:
         """Whether requests for more replies are waiting to be sent."""
-        return tx.one("SELECT 1 FROM owed WHERE item_id = ? LIMIT 1", item_id) is not None
+        return tx.one("SELECT 1 FROM follow_ups WHERE item_id = ? LIMIT 1", item_id) is not None
 
 
 def _branch_page(tx: Transaction, above: ItemView, items: list[ItemView], *, has_more: bool) -> BranchPage:

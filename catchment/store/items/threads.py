@@ -467,13 +467,13 @@ def _look_at(tx: Transaction, page: Page, item_ids: Sequence[int], now: int) -> 
     """Have these items requested soon, each by its own id, as one whose recheck failed. Those for which this is under
     way stay as they are."""
     tx.insert(
-        "looks",
-        ("item_id", "platform", "source_id", "next_look_at", "look_count", "failure_count"),
+        "rechecks",
+        ("item_id", "platform", "source_id", "next_recheck_at", "recheck_count", "failure_count"),
         [(item_id, page.source.platform, page.source.id, now, 0, 1) for item_id in item_ids],
         """
         ON CONFLICT (item_id) DO UPDATE
-           SET next_look_at = excluded.next_look_at, failure_count = excluded.failure_count
-         WHERE looks.gone_since IS NULL AND looks.failure_count = 0
+           SET next_recheck_at = excluded.next_recheck_at, failure_count = excluded.failure_count
+         WHERE rechecks.gone_since IS NULL AND rechecks.failure_count = 0
         """,
     )
 

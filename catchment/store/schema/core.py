@@ -124,7 +124,7 @@ progress = Table(
     Column("newest_shown_at", Moment),
     *optional(Text, "etag", "last_modified"),
     Column("body_hash", LargeBinary),
-    Column("reader_version", Integer),
+    Column("parser_version", Integer),
     Column("cursor", Json, nullable=False),
     Column("moved_to", Text),
     *required(Integer, "moved_count", "stale_count", "empty_in_a_row"),
@@ -415,7 +415,7 @@ raw_answers = Table(
     Column("url", Text, nullable=False),
     Column("http_status", Integer, nullable=False),
     Column("headers", Json, nullable=False),
-    Column("reader_version", Integer, nullable=False),
+    Column("parser_version", Integer, nullable=False),
     Column("is_read", Boolean, nullable=False),
     *required(LargeBinary, "body_hash", "body"),
     Index(None, "source_id", "body_hash"),
@@ -558,17 +558,17 @@ forgotten_marks = Table(
 partial_index("ix_alerts_closed", alerts.c.closed_at, alerts.c.id, where="closed_at IS NOT NULL")
 
 
-owed = Table(
-    "owed",
+follow_ups = Table(
+    "follow_ups",
     metadata,
     Column("item_id", BigInteger, primary_key=True, autoincrement=False),
     Column("source_id", BigInteger, primary_key=True, autoincrement=False),
     # When it was queued, or when a part of it was last requested: the longest waiting comes first.
-    Column("owed_at", Moment, nullable=False),
+    Column("waiting_since", Moment, nullable=False),
     Column("asked_count", Integer, nullable=False),
     # As the platform proposed them; a request contains no secret before it is sent.
     Column("requests", Json, nullable=False),
-    Index("ix_owed_waiting", "source_id", "owed_at", "item_id"),
+    Index("ix_follow_ups_waiting", "source_id", "waiting_since", "item_id"),
     sqlite_with_rowid=False,
 )
 """Follow-up requests about an item that a listing showed as new or changed: its replies. Removed once they were

@@ -228,17 +228,17 @@ appearances = Table(
 )
 """An item's positions in ranked listings; the last of each day."""
 
-looks = Table(
-    "looks",
+rechecks = Table(
+    "rechecks",
     metadata,
     Column("item_id", BigInteger, primary_key=True, autoincrement=False),
     Column("platform", Text, nullable=False),
     Column("source_id", BigInteger, nullable=False),
     # None: no more rechecks.
-    Column("next_look_at", Moment),
-    *required(Integer, "look_count", "failure_count"),
+    Column("next_recheck_at", Moment),
+    *required(Integer, "recheck_count", "failure_count"),
     Column("gone_since", Moment),
-    partial_index("ix_looks_due", "platform", "next_look_at", where="next_look_at IS NOT NULL"),
+    partial_index("ix_rechecks_due", "platform", "next_recheck_at", where="next_recheck_at IS NOT NULL"),
     sqlite_with_rowid=False,
 )
 """Rechecks of items that can be requested by id."""
@@ -252,7 +252,7 @@ crawl_metrics = Table(
     Column("starts_at", Moment, primary_key=True, autoincrement=False),
     Column("kind", Text, primary_key=True),
     Column("platform", Text, nullable=False),
-    *required(Integer, "source_count", "succeeded", "empty", "failed", "put_off", "skipped"),
+    *required(Integer, "source_count", "succeeded", "empty", "failed", "deferred", "skipped"),
     Column("visit_seconds", Float, nullable=False),
     *required(
         Integer, "new_count", "valid_count", "updated_count", "duplicate_count", "invalid_count", "request_count"
@@ -263,8 +263,8 @@ crawl_metrics = Table(
 """Derived from run records, and overwritten when they are recomputed. A kind that was not visited in a span has no
 row."""
 
-standings = Table(
-    "standings",
+global_metrics = Table(
+    "global_metrics",
     metadata,
     Column("span", Text, primary_key=True),
     Column("starts_at", Moment, primary_key=True, autoincrement=False),

@@ -12,7 +12,7 @@ from catchment.model import Record
 from catchment.store.database import StorePart
 from catchment.store.item_fields import decode, to_json
 
-LOOK_AGAIN = "look-again"
+RECHECK_JOB = "recheck"
 """The job that rechecks items: its records are no visits."""
 
 
@@ -69,9 +69,7 @@ class GlobalMetrics(Record, frozen=True):
 
 
 SUMS = Measure.__struct_fields__[2:]
-SUM_COLUMNS = tuple("put_off" if name == "deferred" else name for name in SUMS)
-"""The column names; deferred visits have an older name in the table."""
-_COLUMNS = ("span", "starts_at", "kind", "platform", *SUM_COLUMNS, "measured_at")
+_COLUMNS = ("span", "starts_at", "kind", "platform", *SUMS, "measured_at")
 _KEY = ("span", "starts_at", "kind")
 
 
@@ -100,7 +98,7 @@ class Metrics(StorePart):
               FROM few GROUP BY kind, platform ORDER BY kind
         """
         measures = []
-        for kind, platform, *sums in self._all(sql, micros(since), micros(until), LOOK_AGAIN):
+        for kind, platform, *sums in self._all(sql, micros(since), micros(until), RECHECK_JOB):
             fields: dict[str, Any] = dict(zip(SUMS, map(int, sums), strict=True))
             fields["visit_seconds"] /= 1_000_000
             measures.append(Measure(kind, platform, **fields))
@@ -114,7 +112,7 @@ class Metrics(StorePart):
                AND r.job <> ?
              GROUP BY s.platform, v.error_code
         """
-        rows = self._all(sql, micros(since), micros(until), LOOK_AGAIN)
+        rows = self._all(sql, micros(since), micros(until), RECHECK_JOB)
         return [(platform, code, count) for platform, code, count in rows]
 
     def has_visited(self, since: datetime) -> bool:
@@ -123,7 +121,7 @@ class Metrics(StorePart):
             SELECT 1 FROM run_sources v JOIN runs r ON r.id = v.run_id
              WHERE v.started_at >= ? AND v.outcome IN ('succeeded', 'unchanged') AND r.job <> ? LIMIT 1
         """
-        return self._one(sql, micros(since), LOOK_AGAIN) is not None
+        return self._one(sql, micros(since), RECHECK_JOB) is not None
 
     def visited_targets(self, since: datetime) -> list[str]:
         """Returns the targets of sources of which a visit that began since then succeeded; of many, some."""
@@ -131,7 +129,7 @@ class Metrics(StorePart):
             SELECT DISTINCT s.target FROM {_VISITS}
              WHERE v.started_at >= ? AND v.outcome IN ('succeeded', 'unchanged') AND r.job <> ? LIMIT 1000
         """
-        return [target for (target,) in self._all(sql, micros(since), LOOK_AGAIN)]
+        return [target for (target,) in self._all(sql, micros(since), RECHECK_JOB)]
 
     def last_outcomes(self, since: datetime, until: datetime) -> list[tuple[str, int, bool]]:
         """Returns the sources with visits that began in that time: platform, source, whether the last of these
@@ -145,7 +143,7 @@ class Metrics(StorePart):
                AND NOT (v.outcome = 'failed' AND {_DEFERRED}) AND r.job <> ?
              GROUP BY s.platform, v.source_id
         """
-        rows = self._all(sql, micros(since), micros(until), LOOK_AGAIN)
+        rows = self._all(sql, micros(since), micros(until), RECHECK_JOB)
         return [(platform, source_id, failed_at > well_at) for platform, source_id, failed_at, well_at in rows]
 
     def next_visit(self, since: datetime) -> datetime | None:
@@ -189,35 +187,35 @@ class Metrics(StorePart):
     def kept(self, span: MetricSpan, since: datetime, until: datetime) -> list[tuple[datetime, Measure]]:
         """Returns the measures of the spans that began in that time, oldest first."""
         sql = f"""
-            SELECT starts_at, kind, platform, {", ".join(SUM_COLUMNS)} FROM crawl_metrics
+            SELECT starts_at, kind, platform, {", ".join(SUMS)} FROM crawl_metrics
              WHERE span = ? AND starts_at >= ? AND starts_at < ? ORDER BY starts_at, kind
         """
         rows = self._all(sql, str(span), micros(since), micros(until))
         return [(moment(row[0]), Measure(*row[1:])) for row in rows]
 
-    def keep_standing(self, span: MetricSpan, starts_at: datetime, standing: GlobalMetrics) -> None:
+    def keep_global_metrics(self, span: MetricSpan, starts_at: datetime, global_metrics: GlobalMetrics) -> None:
         """Store what is known; a value that was known before and is unknown now stays."""
         sql = """
-            INSERT INTO standings (span, starts_at, hit_count, miss_count, tiers) VALUES (?, ?, ?, ?, ?)
-            ON CONFLICT (span, starts_at) DO UPDATE SET tiers = coalesce(standings.tiers, excluded.tiers),
+            INSERT INTO global_metrics (span, starts_at, hit_count, miss_count, tiers) VALUES (?, ?, ?, ?, ?)
+            ON CONFLICT (span, starts_at) DO UPDATE SET tiers = coalesce(global_metrics.tiers, excluded.tiers),
                    hit_count = CASE WHEN excluded.hit_count + excluded.miss_count > 0 THEN excluded.hit_count
-                                    ELSE standings.hit_count END,
+                                    ELSE global_metrics.hit_count END,
                    miss_count = CASE WHEN excluded.hit_count + excluded.miss_count > 0 THEN excluded.miss_count
-                                     ELSE standings.miss_count END
+                                     ELSE global_metrics.miss_count END
         """
         self._run(
             sql,
             str(span),
             micros(starts_at),
-            standing.hit_count,
-            standing.miss_count,
-            None if standing.tiers is None else to_json(standing.tiers),
+            global_metrics.hit_count,
+            global_metrics.miss_count,
+            None if global_metrics.tiers is None else to_json(global_metrics.tiers),
         )
 
-    def standings(self, span: MetricSpan, since: datetime, until: datetime) -> dict[datetime, GlobalMetrics]:
+    def global_metrics(self, span: MetricSpan, since: datetime, until: datetime) -> dict[datetime, GlobalMetrics]:
         """Returns those of the spans that began in that time."""
         sql = """
-            SELECT starts_at, hit_count, miss_count, tiers FROM standings
+            SELECT starts_at, hit_count, miss_count, tiers FROM global_metrics
              WHERE span = ? AND starts_at >= ? AND starts_at < ? ORDER BY starts_at
         """
         rows = self._all(sql, str(span), micros(since), micros(until))

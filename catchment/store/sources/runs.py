@@ -30,7 +30,7 @@ from catchment.store.item_fields import to_micros, to_moment
 from catchment.store.items.change_feed import changed_items
 from catchment.store.row_mappers import columns, encode_list
 from catchment.store.sources import alerts
-from catchment.store.sources.metrics import LOOK_AGAIN
+from catchment.store.sources.metrics import RECHECK_JOB
 from catchment.store.sources.sources import PROGRESS, keep_paces, move_target, progress_values, rename
 
 _COUNTS = (
@@ -221,7 +221,7 @@ class Runs(StorePart):
               FROM run_sources v JOIN runs r ON r.id = v.run_id
              WHERE v.source_id IN {values} AND v.started_at >= ? AND r.job <> ? GROUP BY v.source_id
         """
-        rows = tx.select_in(sql, source_ids, after=[micros(since), LOOK_AGAIN])
+        rows = tx.select_in(sql, source_ids, after=[micros(since), RECHECK_JOB])
         return {recent.source_id: recent for recent in tx.as_records(RecentVisits, rows)}
 
     @reads
@@ -274,7 +274,7 @@ class Runs(StorePart):
               FROM run_sources v JOIN runs r ON r.id = v.run_id
              WHERE v.started_at >= ? AND (v.outcome IS NULL OR v.outcome <> 'skipped')
         """
-        day = self._record(DayView, sql, LOOK_AGAIN, LOOK_AGAIN, LOOK_AGAIN, micros(now - timedelta(days=1)))
+        day = self._record(DayView, sql, RECHECK_JOB, RECHECK_JOB, RECHECK_JOB, micros(now - timedelta(days=1)))
         assert day is not None
         return day
 

@@ -583,7 +583,7 @@ def _claim(
     taken = leases.claim(tx, "source", ids, owner_id, now, limit)
     # Read after the claim: the previous holder may have changed them.
     sql = f"""
-        SELECT {JOINED_COLUMNS}, EXISTS (SELECT 1 FROM owed o WHERE o.source_id = s.id) AS has_follow_ups
+        SELECT {JOINED_COLUMNS}, EXISTS (SELECT 1 FROM follow_ups f WHERE f.source_id = s.id) AS has_follow_ups
           FROM sources s JOIN progress p ON p.source_id = s.id WHERE s.id IN {{values}}
     """
     rows = tx.select_in(sql, list(taken))

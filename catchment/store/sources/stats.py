@@ -17,7 +17,7 @@ from catchment.store.database import Database, Row, StorePart, Transaction, read
 from catchment.store.item_fields import to_json
 from catchment.store.settings import StoredSettings
 from catchment.store.sources.due import BY_INTERVAL, BY_TIME, groups_waiting
-from catchment.store.sources.metrics import LOOK_AGAIN
+from catchment.store.sources.metrics import RECHECK_JOB
 from catchment.store.sources.sources import JOINED_COLUMNS, set_pace, with_progress
 
 LATE = timedelta(minutes=15)
@@ -223,7 +223,7 @@ class PlanStats(StorePart):
              WHERE v.started_at >= ? AND v.outcome IN ('succeeded', 'unchanged') AND r.job <> ?
              GROUP BY v.source_id
         """
-        rows = self._all(sql, micros(since), LOOK_AGAIN)
+        rows = self._all(sql, micros(since), RECHECK_JOB)
         return {source_id: float(mean) for source_id, mean in rows}
 
     def requests_besides(self, job: str, since: datetime) -> dict[str, int]:
