@@ -31,6 +31,7 @@ QUERIES = {chapter.split()[0]: re.findall(r"```sql\n(.*?)```", chapter, re.S) fo
 SPECIFICATION = Path(__file__).parents[2] / "shared" / "seeds" / "nga-forum-database.md"
 POSTED = datetime(2026, 1, 1, 2, tzinfo=UTC)
 HALF_A_DAY = timedelta(hours=12)
+NOTHING_WAITS = "UPDATE threads SET next_page = NULL, read_reply_at = last_reply_at"
 AGAIN = "UPDATE threads SET read_reason = 'pages_pending', next_page = 1 WHERE thread_id = 't41000010'"
 BEGUN, READ, EDITED, REPAIRED, FAILED = (
     micros(datetime(2026, 1, 1, tzinfo=UTC) + number * HALF_A_DAY) for number in range(1, 6)
@@ -399,3 +400,25 @@ def _order(row: dict[str, Any]) -> tuple[Any, ...]:
 def test_the_records_of_a_revision_are_found_by_its_number(world: World) -> None:
     readings = {row["id"] for row in world.rows("crawl_run_threads")}
     assert {row["crawl_run_thread_id"] for row in world.rows("post_revisions")} <= readings
+
+
+def test_a_change_that_the_list_showed_belongs_to_no_reading(world: World) -> None:
+    world.site.fails, world.site.title = False, "[Dock][DOCK][D_ck] Gates"
+    world.clock.advance(HALF_A_DAY.total_seconds())
+    world.app.store.database.write(lambda tx: tx.run(NOTHING_WAITS))
+    world.app.scheduler().these([world.source.id], "test", "test")
+    retitled = [row for row in world.rows("post_revisions") if row["change_detected_reason"] == "title_changed"]
+    assert [row["crawl_run_thread_id"] for row in retitled][-1] is None
+    # The first one, not others that look alike.
+    assert min(world.rows("threads"), key=_order)["title_prefix_text"] == "Dock"
+
+
+def test_what_another_forum_has_is_left_out(world: World) -> None:
+    def rename(tx: Transaction) -> None:
+        tx.run("UPDATE sources SET kind = 'discourse_forum'")
+        for table in ("threads", "items", "floor_audit_threads"):
+            tx.run(f"UPDATE {table} SET thread_id = '5' WHERE thread_id = 't41000010'")
+        tx.run("UPDATE items SET external_id = '5' WHERE external_id = 'p824000004'")
+
+    world.app.store.database.write(rename)
+    assert {table for table in QUERIES if world.rows(table)} == {"thread_tags", "thread_floor_audit_runs"}
