@@ -72,14 +72,17 @@ def judge(
     # Content before counters: an edit usually changes the score as well, and must still write a revision. A short form
     # that says less than the complete item is no edit; but a row of a list states the whole title.
     is_retitled = is_completed and item.item.is_head is True and item.item.title not in (None, stored.title)
-    reasons = why_changed(stored, item, is_kept or is_completed, is_retitled=is_retitled)
+    # Whether an item is folded shows with its text: of one whose text was never shown, it is no change.
+    is_first_fold = stored.is_partial and item.item.is_folded and not stored.is_folded
+    known = stored.replace(is_folded=True) if is_first_fold else stored
+    reasons = why_changed(known, item, is_kept or is_completed, is_retitled=is_retitled)
     if reasons and stored.volatile_until is not None and at < stored.volatile_until:
         return _volatile(stored, item, at, _point(stored, item.item, last_point, at))
-    values = _updates(stored, item.item, at)
+    values = _updates(stored, item.item, at) | ({"is_folded": True} if is_first_fold else {})
     if not (reasons or is_completed or values):
         return ItemChange(item, stored, Change.SAME)
     # Changes of the author or the tags write no revision, yet lists and searches show them.
-    is_reindexed = bool(reasons) or is_completed or not values.keys().isdisjoint(("author", "tags"))
+    is_reindexed = bool(reasons) or is_completed or not values.keys().isdisjoint(("author", "tags", "is_folded"))
     if reasons:
         values |= _revised(stored, item.item, at)
     if item.item.lacks_text:
@@ -141,6 +144,8 @@ def _overtaken(stored: StoredItem, item: RefinedItem) -> ItemChange:
 def completion(change: ItemChange, *, keeps_title: bool = False) -> ItemChange:
     """Reduces the change to the content that the item lacked. `keeps_title`: the stored title is newer."""
     values, shown, stored = content_of(change.item) | _completing(change.item.item), change.item.item, change.stored
+    if shown.is_folded:
+        values["is_folded"] = True
     # Of a text that was cut off, only the whole has a fingerprint.
     if keeps_title and stored is not None and stored.title is not None and not change.item.is_text_cut:
         mark = fingerprint(stored.title, shown.text, shown.target_url, shown.media)

@@ -191,6 +191,24 @@ def test_text_that_comes_after_the_row_completes_it_and_is_no_revision(desk: Des
     )
 
 
+def test_that_an_item_is_folded_shows_with_its_text_and_is_no_revision_then(desk: Desk) -> None:
+    source = desk.follow("r", "reddit")
+    notice = FLOOR.replace(text=None, lacks_text=True, is_folded=True)
+    assert [desk.show(source, item).counts for item in (ROW, notice, FLOOR.replace(is_folded=True), ROW)] == [
+        Counts(new=1),
+        Counts(updated=1),
+        Counts(updated=1),
+        Counts(duplicate=1),
+    ]
+    assert told(desk, "is_folded", "text", "version") == (True, "Opened at 8.", 1)
+    desk.show(source, FLOOR)
+    desk.show(source, FLOOR.replace(is_folded=True))
+    assert [revision["reasons"] for revision in desk.revisions("t3_a")] == [
+        ["unfolded_by_source"],
+        ["marked_folded_by_source"],
+    ]
+
+
 def test_what_a_row_states_is_taken_over_in_place(desk: Desk) -> None:
     source = desk.follow("r", "reddit")
     desk.show(source, ROW)
