@@ -286,6 +286,7 @@ def test_the_words_of_the_sites_own_comments_may_stand_in_a_post() -> None:
         ("&amp;lt;b&amp;gt; is bold", "&lt;b&gt; is bold"),
         ("a &lt;b&gt; &amp; &#39;c&#39;", "a <b> & 'c'"),
         ("&amp;#55357;&amp;#56837; &amp;amp;", "😅 &amp;"),
+        ("&#55357;&#56837; &#xd83d;&#xDE05; &#57344; &#55357; alone", "😅 😅 \ue000  alone"),
     ],
 )
 def test_a_title_is_the_same_in_both_forms(sent: str, title: str) -> None:

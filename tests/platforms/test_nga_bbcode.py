@@ -61,6 +61,9 @@ def cleaned(source: str, title: str | None = None, author: str | None = None) ->
         ("[uid]#anony_c26f[/uid]", "#anony_c26f"),
         ("[tid]12[/tid] [pid=3,12,1]Reply[/pid]", '<a href="https://bbs.nga.cn/read.php?tid=12">12</a> '
          '<a href="https://bbs.nga.cn/read.php?pid=3">Reply</a>'),
+        ("[pid=0,12,1]Reply[/pid]", '<a href="https://bbs.nga.cn/read.php?tid=12">Reply</a>'),
+        ("[url]a.example/b?c=1[/url] [url=read.php?tid=5]x[/url]",
+         '<a href="https://a.example/b?c=1">a.example/b?c=1</a> <a href="https://bbs.nga.cn/read.php?tid=5">x</a>'),
         ("[@somebody] [s:ac:上] [s:1]", "@somebody :ac:上 :1"),
         ("[code][b]x[/b] <i>[/code]", "<pre><code>[b]x[/b] &lt;i&gt;</code></pre>"),
         ("[dice]2d6+3[/dice]", "<code>2d6+3</code>"),

@@ -35,6 +35,8 @@ _NUMBERS = re.compile(r"-?\d{1,15}")
 _SPAN = re.compile(r"(colspan|rowspan)\s*=\s*[\"']?(\d{1,2})")
 # Hosts that once served the files that are on `ATTACHMENTS` now; their own certificates or names have expired.
 _OLD_FILES = re.compile(r"https?://img\d*\.(?:nga\.178\.com|ngacn\.cc|nga\.cn|nga\.donews\.com)/attachments/", re.I)
+# A link without its https://; pages of the site itself are named without a host (read.php?tid=1).
+_BARE_HOST = re.compile(r"(?:[a-z0-9-]{1,63}\.){1,5}(?!php|html?\b)[a-z]{2,18}(?:/|$)", re.I)
 _THUMBNAIL = re.compile(r"(?:\.thumb_ss\.jpg|\.thumb_s\.jpg|\.thumb\.jpg|\.medium\.jpg)$", re.I)
 _ANSWERED = re.compile(
     r"\s{0,4}(?:\[(quote)\]|\[b\]Reply to )\s{0,4}"
@@ -103,6 +105,8 @@ def _address(text: str, base: str = SITE) -> str | None:
     text = "".join(text.split())
     if not text or len(text) > LONGEST_ADDRESS:
         return None
+    if _BARE_HOST.match(text):
+        text = f"https://{text}"
     try:
         whole = urljoin(f"{base}/", text)
         parts = urlsplit(whole)
@@ -340,9 +344,19 @@ def _site_link(parameter: str) -> Callable[[str], str | None]:
     return link
 
 
+_thread_link, _post_link = _site_link("read.php?tid"), _site_link("read.php?pid")
+
+
+def _answered_link(argument: str) -> str | None:
+    """Returns the link to a post: [pid=1,2,3] names number 1 of thread 2. An opening post, with the number 0, is found by
+    its thread."""
+    number, _, place = argument.strip().partition(",")
+    return _thread_link(place) if number == "0" else _post_link(argument)
+
+
 _LINKS: dict[str, Callable[[str], str | None]] = {
     "url": _address,
     "uid": _site_link("nuke.php?func=ucp&uid"),
-    "tid": _site_link("read.php?tid"),
-    "pid": _site_link("read.php?pid"),
+    "tid": _thread_link,
+    "pid": _answered_link,
 }

@@ -15,6 +15,8 @@ _BREAK = re.compile(r"<br\s{0,9}/?>", re.I)
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,2000}>")
 # Characters beyond GBK are sent as numbers, escaped once more; emoji as the two halves of a UTF-16 pair.
 _NUMBER = re.compile(r"&#(?:([0-9]{1,7})|[xX]([0-9a-fA-F]{1,6}));")
+# Half of a pair by itself is no character: a decoder of entities would put a replacement for it.
+_HALF = re.compile(r"&(?=#(?:5[5-7][0-9]{3}|[xX][dD][89a-fA-F][0-9a-fA-F]{2});)")
 _PREFIX = re.compile(r"\s{0,9}(?:/\*\$js\$\*/)?\s{0,9}window\.script_muti_get_var_store\s{0,9}=\s{0,9}\(?")
 # Strings are matched whole, so that nothing inside of them is taken for the end, a key or a number.
 _TAIL = re.compile(r"\"(?:[^\"\\]|\\.)*+\"|(/\*(?:\$js\$|error fill content))", re.DOTALL)
@@ -32,7 +34,8 @@ LARGEST = 2**53
 
 
 def decoded(body: bytes, *, is_strict: bool = True) -> str:
-    """Returns the text of a body. Raises `Unreadable` if it is not text, unless invalid bytes are to be ignored.
+    """Returns the text of a body; halves of UTF-16 pairs are escaped twice in it, as in most places of the site.
+    Raises `Unreadable` if it is not text, unless invalid bytes are to be ignored.
 
     The label is ignored: it is GBK, GB18030, wrong or absent, and the text always GB18030; except for a few answers in
     UTF-8, whose Chinese characters do not look like that by chance.
@@ -41,13 +44,13 @@ def decoded(body: bytes, *, is_strict: bool = True) -> str:
     try:
         text = body.decode()
         if text.isascii() or _UTF8_HANZI.search(text):
-            return text
+            return _HALF.sub("&amp;", text)
     except UnicodeDecodeError:
         pass
     # Damaged UTF-8 is still recognised: in GB18030 hardly two bytes in a row would be whole.
     codec = "utf-8" if _is_nearly_utf8(body) else "gb18030"
     try:
-        return body.decode(codec, "strict" if is_strict else "ignore")
+        return _HALF.sub("&amp;", body.decode(codec, "strict" if is_strict else "ignore"))
     except UnicodeDecodeError:
         raise Unreadable("the answer contains bytes that are no text", _HELPS) from None
 
