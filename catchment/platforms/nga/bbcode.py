@@ -348,8 +348,8 @@ _thread_link, _post_link = _site_link("read.php?tid"), _site_link("read.php?pid"
 
 
 def _answered_link(argument: str) -> str | None:
-    """Returns the link to a post: [pid=1,2,3] names number 1 of thread 2. An opening post, with the number 0, is found by
-    its thread."""
+    """Returns the link to a post: [pid=1,2,3] is number 1 of thread 2. An opening post has the number 0; its thread
+    finds it."""
     number, _, place = argument.strip().partition(",")
     return _thread_link(place) if number == "0" else _post_link(argument)
 
