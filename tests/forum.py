@@ -10,13 +10,11 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 
 from catchment.errors import PlatformError
-from catchment.fetch.paid_calls import CallCosts
 from catchment.fetch.responses import http_refusal
 from catchment.fetch.settings import Attempt
 from catchment.model import (
@@ -32,7 +30,6 @@ from catchment.model import (
     Recheck,
     Request,
     Source,
-    Target,
     ThreadPage,
     ThreadRow,
     VisitResult,
@@ -40,6 +37,7 @@ from catchment.model import (
 )
 from catchment.platforms._common.forum import PAGES_PER_RUN, WINDOW_DAYS
 from tests.clocks import HandClock
+from tests.playing import Answering, played
 from tests.town import TownApp
 
 LIST, FLOORS, POST = "https://forum.example/list", "https://forum.example/thread", "https://forum.example/post"
@@ -80,7 +78,7 @@ class Thread:
         return self.last_number // PER_PAGE + 1
 
 
-class Board:
+class Board(Answering):
     def __init__(self, clock: HandClock) -> None:
         self.clock = clock
         self.threads: dict[int, Thread] = {}
@@ -109,15 +107,7 @@ class Board:
             text = f"floor {thread.last_number} of {thread.tid}"
             thread.floors[thread.last_number] = Post(self._pids, text, at or self.clock.now())
 
-    def __call__(
-        self,
-        request: Request,
-        platform: Platform,
-        *,
-        subject: str,
-        attempts: list[Attempt],
-        costs: CallCosts | None = None,
-    ) -> Answer:
+    def answer(self, request: Request, platform: Platform, attempts: list[Attempt]) -> Answer:
         name = request.url.rpartition("/")[2]
         about = " ".join([name, *(str(value) for value in request.params.values())])
         self.asked.append(about)
@@ -191,9 +181,6 @@ class Board:
                 if post.pid == pid:
                     return {"tid": thread.tid, "title": thread.title, "floors": [(number, post)], "numbers": []}
         return None
-
-    def close(self) -> None:
-        pass
 
 
 def _time(text: str) -> datetime:
@@ -302,7 +289,7 @@ def _rows(body: Any, request: Request) -> Reading:
     return Reading(items, threads=threads, follow=follow, is_end=not follow)
 
 
-PLATFORM: Any = SimpleNamespace(
+PLATFORM: Any = played(
     NAME="forum",
     KINDS=(
         Kind(
@@ -317,14 +304,8 @@ PLATFORM: Any = SimpleNamespace(
             recheck_ages=(timedelta(days=7),),
         ),
     ),
-    HOSTS=("forum.example",),
-    BUDGET=None,
-    IS_SCOPED=False,
-    PARSER_VERSION=1,
-    understand=lambda text, kind=None: Target("forum_board", text),
     first=first,
     read=read,
-    refusal=lambda answer, request: None,
     floors=floors,
     recheck=recheck,
 )

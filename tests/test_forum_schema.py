@@ -13,7 +13,6 @@ import pytest
 
 from catchment.clock import micros
 from catchment.errors import Gone
-from catchment.fetch.paid_calls import CallCosts
 from catchment.fetch.settings import Attempt
 from catchment.model import Answer, Platform, Request, Source
 from catchment.platforms import nga
@@ -22,6 +21,7 @@ from catchment.store.database import Transaction
 from catchment.store.items.deletion import remove_items
 from catchment.text.clean import fingerprint
 from tests.clocks import HandClock
+from tests.playing import Answering
 from tests.town import TownApp
 
 PAGE = Path(__file__).parents[1] / "docs" / "forum-schema.md"
@@ -39,7 +39,7 @@ BEGUN, READ, EDITED, REPAIRED, FAILED = (
 """When what happened."""
 
 
-class Site:
+class Site(Answering):
     """A board of NGA with one thread of 23 floors, one of which is missing; and one of too many pages."""
 
     def __init__(self, clock: HandClock) -> None:
@@ -48,15 +48,7 @@ class Site:
         self.replies = 22
         self.fails = False
 
-    def __call__(
-        self,
-        request: Request,
-        platform: Platform,
-        *,
-        subject: str,
-        attempts: list[Attempt],
-        costs: CallCosts | None = None,
-    ) -> Answer:
+    def answer(self, request: Request, platform: Platform, attempts: list[Attempt]) -> Answer:
         now = self.clock.now()
         attempts.append(Attempt(platform.NAME, now, "200", 0.0))
         if "tid" in request.params and self.fails:

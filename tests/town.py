@@ -20,7 +20,6 @@ from typing import Any
 from catchment.app import App, open_app
 from catchment.collect.source_client import Send
 from catchment.errors import PlatformError, SlowDown
-from catchment.fetch.paid_calls import CallCosts
 from catchment.fetch.responses import http_refusal
 from catchment.fetch.settings import Attempt
 from catchment.model import (
@@ -36,6 +35,7 @@ from catchment.settings import Settings
 from catchment.store.sources.gaps import GapView
 from tests.clocks import HandClock
 from tests.databases import sqlite_ready
+from tests.playing import Answering
 
 Said = Callable[[Request, datetime], Answer]
 
@@ -80,7 +80,7 @@ class Feed:
         )
 
 
-class Town:
+class Town(Answering):
     """Feeds by address. Called like the fetch client."""
 
     def __init__(self, clock: HandClock) -> None:
@@ -95,15 +95,7 @@ class Town:
         url = f"https://{name}.example/feed"
         return self.feeds.setdefault(url, Feed(url, **more))
 
-    def __call__(
-        self,
-        request: Request,
-        platform: Platform,
-        *,
-        subject: str,
-        attempts: list[Attempt],
-        costs: CallCosts | None = None,
-    ) -> Answer:
+    def answer(self, request: Request, platform: Platform, attempts: list[Attempt]) -> Answer:
         with self._lock:
             self.at_once += 1
             self.most_at_once = max(self.most_at_once, self.at_once)
@@ -127,9 +119,6 @@ class Town:
         if refused is not None:
             raise refused
         return answer
-
-    def close(self) -> None:
-        pass
 
 
 def _served(feed: Feed, request: Request, now: datetime) -> Answer:

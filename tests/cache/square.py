@@ -6,14 +6,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
 from catchment.errors import PlatformError
-from catchment.fetch.paid_calls import CallCosts
 from catchment.fetch.settings import Attempt
 from catchment.model import (
     Answer,
@@ -31,6 +29,7 @@ from catchment.model import (
     WalkPlan,
 )
 from tests.clocks import HandClock
+from tests.playing import Answering, played
 from tests.town import TownApp
 
 PAGE = 10
@@ -45,7 +44,7 @@ class Community:
     """Every page is the first one."""
 
 
-class Square:
+class Square(Answering):
     """Stands where the fetch client would."""
 
     def __init__(self, clock: HandClock) -> None:
@@ -58,15 +57,7 @@ class Square:
             known = self.communities[name].posts.get(key, {"at": self.clock.now().isoformat(), "score": 0})
             self.communities[name].posts[key] = {"text": f"about {key}", **known, **more}
 
-    def __call__(
-        self,
-        request: Request,
-        platform: Platform,
-        *,
-        subject: str,
-        attempts: list[Attempt],
-        costs: CallCosts | None = None,
-    ) -> Answer:
+    def answer(self, request: Request, platform: Platform, attempts: list[Attempt]) -> Answer:
         attempts.append(Attempt(platform.NAME, self.clock.now(), "200", 0.0))
         self.asked.append(request.url)
         parts = urlsplit(request.url)
@@ -83,9 +74,6 @@ class Square:
         order = sorted(community.posts, key=lambda key: (community.posts[key][by], key), reverse=True)
         begin = 0 if community.is_circular else int(asked.get("page", ["0"])[0]) * PAGE
         return {key: community.posts[key] for key in order[begin : begin + PAGE]}
-
-    def close(self) -> None:
-        pass
 
 
 def first(source: Source, progress: Progress, ask: WalkPlan) -> list[Request]:
@@ -123,17 +111,11 @@ KIND = Kind(
     newest="new",
     is_tiered=True,
 )
-PLATFORM: Any = SimpleNamespace(
+PLATFORM: Any = played(
     NAME="square",
     KINDS=(KIND, Kind("corner", "not kept hot", 60, "two", (Listing("new", Order.NEWEST_FIRST),))),
-    HOSTS=("square.example",),
-    BUDGET=None,
-    IS_SCOPED=False,
-    PARSER_VERSION=1,
-    understand=lambda text, kind=None: Target("square", text),
     first=first,
     read=read,
-    refusal=lambda answer, request: None,
     recheck=recheck,
 )
 

@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from threading import Lock
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 
-from catchment.fetch.paid_calls import CallCosts
 from catchment.fetch.settings import Attempt
 from catchment.model import (
     Answer,
-    Field,
     Item,
     Kind,
     Listing,
     Order,
-    PlanPart,
     Platform,
     Progress,
     Reading,
@@ -29,19 +25,12 @@ from catchment.model import (
     VisitResult,
     WalkPlan,
 )
+from tests.playing import DECIDING, Answering, played
 from tests.town import TownApp
 
 PAGE, REACH, WINDOW = 10, 100, 5
 SITE = "https://square.example"
 START = datetime(2025, 6, 1, tzinfo=UTC)
-DECIDING = tuple(
-    Field(name, name, decides=part)
-    for name, part in (
-        ("sort", PlanPart.LISTING),
-        ("time_filter", PlanPart.TIME_FILTER),
-        ("limit", PlanPart.LIMIT),
-    )
-)
 LISTINGS = (
     Listing("new", Order.NEWEST_FIRST, reach=REACH, page_size=PAGE),
     Listing("top", Order.RANKED, page_size=PAGE),
@@ -51,7 +40,7 @@ LISTINGS = (
 )
 
 
-class Square:
+class Square(Answering):
     """One community: posts by number, each a minute after the one before. Stands where the fetch client would."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
@@ -86,15 +75,7 @@ class Square:
     def post(self, count: int) -> None:
         self.count += count
 
-    def __call__(
-        self,
-        request: Request,
-        platform: Platform,
-        *,
-        subject: str,
-        attempts: list[Attempt],
-        costs: CallCosts | None = None,
-    ) -> Answer:
+    def answer(self, request: Request, platform: Platform, attempts: list[Attempt]) -> Answer:
         asked = _asked(request)
         with self._lock:
             (self.replies_asked if request.step == "replies" else self.asked).append(asked)
@@ -136,9 +117,6 @@ class Square:
             else self.top
         )
 
-    def close(self) -> None:
-        pass
-
     # ── the platform ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def first(self, source: Source, progress: Progress, ask: WalkPlan) -> list[Request]:
@@ -171,17 +149,11 @@ class Square:
 
     def platform(self) -> Any:
         kind = Kind("square", "a community", 60, "new", LISTINGS, base_limit=20, newest="new", fields=DECIDING)
-        return SimpleNamespace(
+        return played(
             NAME="square",
             KINDS=(kind,),
-            HOSTS=("square.example",),
-            BUDGET=None,
-            IS_SCOPED=False,
-            PARSER_VERSION=1,
-            understand=lambda text, kind=None: Target("square", text),
             first=self.first,
             read=self.read,
-            refusal=lambda answer, request: None,
         )
 
 

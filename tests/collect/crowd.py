@@ -6,10 +6,8 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
 from threading import Lock
-from types import SimpleNamespace
 from typing import Any
 
-from catchment.fetch.paid_calls import CallCosts
 from catchment.fetch.settings import Attempt
 from catchment.model import (
     Answer,
@@ -26,10 +24,11 @@ from catchment.model import (
     VisitResult,
     WalkPlan,
 )
+from tests.playing import Answering, played
 from tests.town import TownApp
 
 
-class Crowd:
+class Crowd(Answering):
     """Two platforms: `crowd`, whose sources are communities, and `others`. Stands where the fetch client would."""
 
     def __init__(self, here: TownApp) -> None:
@@ -44,15 +43,7 @@ class Crowd:
         self._lock = Lock()
         here.play(self, self._platform("crowd", newest="new"), self._platform("others", newest=None))
 
-    def __call__(
-        self,
-        request: Request,
-        platform: Platform,
-        *,
-        subject: str,
-        attempts: list[Attempt],
-        costs: CallCosts | None = None,
-    ) -> Answer:
+    def answer(self, request: Request, platform: Platform, attempts: list[Attempt]) -> Answer:
         with self._lock:
             self.asked.append(request.params["name"])
             self.at_once[platform.NAME] += 1
@@ -72,9 +63,6 @@ class Crowd:
         self.asked.clear()
         return self.here.collect(*sources, after=timedelta(seconds=after))
 
-    def close(self) -> None:
-        pass
-
     def _platform(self, name: str, newest: str | None) -> Any:
         def first(source: Source, progress: Progress, ask: WalkPlan) -> list[Request]:
             return [Request(f"https://{name}.example/", params={"name": source.target}, listing=ask.listing)]
@@ -84,15 +72,9 @@ class Crowd:
             return Reading((Item(answer.body.decode(), text="said"),))
 
         listings = (Listing("new", Order.NEWEST_FIRST),)
-        return SimpleNamespace(
+        return played(
             NAME=name,
             KINDS=(Kind(name, "a source", 60, "one", listings, newest=newest),),
-            HOSTS=(f"{name}.example",),
-            BUDGET=None,
-            IS_SCOPED=False,
-            PARSER_VERSION=1,
-            understand=lambda text, kind=None: Target(name, text),
             first=first,
             read=read,
-            refusal=lambda answer, request: None,
         )

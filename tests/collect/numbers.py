@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from threading import Lock
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 
-from catchment.fetch.paid_calls import CallCosts
 from catchment.fetch.settings import Attempt
 from catchment.model import (
     Answer,
@@ -30,6 +28,7 @@ from catchment.model import (
     VisitResult,
     WalkPlan,
 )
+from tests.playing import Answering, played
 from tests.town import TownApp
 
 REACH = 50
@@ -40,7 +39,7 @@ AGES = (timedelta(hours=1), timedelta(hours=36), timedelta(days=7))
 START = datetime(2025, 6, 1, tzinfo=UTC)
 
 
-class Site:
+class Site(Answering):
     """Posts by number; two listings of their ids. Stands where the fetch client would."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
@@ -70,15 +69,7 @@ class Site:
     def at(self, number: int) -> datetime:
         return self.dates.get(number, START + timedelta(minutes=number))
 
-    def __call__(
-        self,
-        request: Request,
-        platform: Platform,
-        *,
-        subject: str,
-        attempts: list[Attempt],
-        costs: CallCosts | None = None,
-    ) -> Answer:
+    def answer(self, request: Request, platform: Platform, attempts: list[Attempt]) -> Answer:
         with self._lock:
             self.at_once += 1
             self.most_at_once = max(self.most_at_once, self.at_once)
@@ -107,9 +98,6 @@ class Site:
     def shown(self, url: str) -> list[int]:
         return self.top if url == TOP else list(range(self.count))[::-1][:REACH]
 
-    def close(self) -> None:
-        pass
-
 
 def first(source: Source, progress: Progress, ask: WalkPlan) -> list[Request]:
     return [Request(NEW if ask.listing == "new" else TOP, listing=ask.listing)]
@@ -133,7 +121,7 @@ def platform_of(site: Site, limit: int, newest: str | None) -> Any:
         return [Request(f"{SITE}/{recheck.external_id}", step="look", item_id=recheck.external_id) for recheck in looks]
 
     listings = (Listing("new", Order.NEWEST_FIRST, reach=REACH), Listing("top", Order.RANKED))
-    return SimpleNamespace(
+    return played(
         NAME="numbers",
         KINDS=(
             Kind(
@@ -148,14 +136,8 @@ def platform_of(site: Site, limit: int, newest: str | None) -> Any:
                 fields=FIELDS,
             ),
         ),
-        HOSTS=("numbers.example",),
-        BUDGET=None,
-        IS_SCOPED=False,
-        PARSER_VERSION=1,
-        understand=lambda text, kind=None: Target("numbers", text),
         first=first,
         read=read,
-        refusal=lambda answer, request: None,
         recheck=recheck,
     )
 

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from datetime import timedelta
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 
 from catchment.errors import PlatformError, ServerTrouble
-from catchment.fetch.paid_calls import CallCosts
 from catchment.fetch.settings import Attempt
 from catchment.model import (
     Answer,
-    Field,
     Item,
     Kind,
     Listing,
     Order,
-    PlanPart,
     Platform,
     Progress,
     Reading,
@@ -29,17 +25,10 @@ from catchment.model import (
     VisitResult,
     WalkPlan,
 )
+from tests.playing import DECIDING, Answering, played
 from tests.town import TownApp
 
 SITE = "https://plaza.example"
-DECIDING = tuple(
-    Field(name, name, decides=part)
-    for name, part in (
-        ("sort", PlanPart.LISTING),
-        ("time_filter", PlanPart.TIME_FILTER),
-        ("limit", PlanPart.LIMIT),
-    )
-)
 LISTINGS = (Listing("new", Order.NEWEST_FIRST, reach=1000), Listing("top", Order.RANKED))
 
 
@@ -52,21 +41,16 @@ def platform_of(**kind: Any) -> Any:
         return Reading(tuple(msgspec.convert(document, Item) for document in msgspec.json.decode(answer.body)))
 
     declared = {"listings": LISTINGS, "newest": "new", "item_kind": "post", "is_tiered": True} | kind
-    return SimpleNamespace(
+    return played(
         NAME="plaza",
         KINDS=(Kind("plaza", "a community", 60, "plaza", fields=DECIDING, **declared),),
-        HOSTS=("plaza.example",),
-        BUDGET=None,
-        IS_SCOPED=False,
-        PARSER_VERSION=1,
         understand=lambda text, kind=None: Target("plaza", f"{SITE}/{text}", name=text),
         first=first,
         read=read,
-        refusal=lambda answer, request: None,
     )
 
 
-class Plazas:
+class Plazas(Answering):
     """The communities by name, and what they show. Stands where the fetch client would."""
 
     def __init__(self, here: TownApp, **kind: Any) -> None:
@@ -81,15 +65,7 @@ class Plazas:
         self.fails_beside = False
         """What is read beside the newest does not answer."""
 
-    def __call__(
-        self,
-        request: Request,
-        platform: Platform,
-        *,
-        subject: str,
-        attempts: list[Attempt],
-        costs: CallCosts | None = None,
-    ) -> Answer:
+    def answer(self, request: Request, platform: Platform, attempts: list[Attempt]) -> Answer:
         name = request.url.removeprefix(f"{SITE}/")
         self.names.append(name)
         self.asked.append(" ".join(value for value in request.params.values() if value))
@@ -101,9 +77,6 @@ class Plazas:
     @staticmethod
     def trouble(name: str) -> PlatformError:
         return ServerTrouble(f"{name} is down")
-
-    def close(self) -> None:
-        pass
 
     def follow(self, name: str, **more: Any) -> Source:
         app = self.here.app

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,6 +24,7 @@ from catchment.model import (
 from catchment.platforms import Platforms
 from catchment.sources.add import change, follow
 from catchment.sources.describe import health_of, source_view
+from tests.playing import played
 from tests.town import TownApp
 
 HOUR = timedelta(hours=1)
@@ -47,17 +47,13 @@ def a_platform(here: TownApp) -> Any:
     fields = (Field("limit", "how many", minimum=1, maximum=100),)
     kind = Kind("xhs_keyword", "A user", 30, "@nasa", (listing,), fields)
     url = "https://x.example/{target}"
-    return SimpleNamespace(
+    return played(
         NAME="xiaohongshu",
         KINDS=(kind,),
         HOSTS=(),
-        BUDGET=None,
-        IS_SCOPED=False,
-        PARSER_VERSION=1,
         understand=understand,
         first=lambda source, progress, ask: [Request(url.format(target=source.target), listing=ask.listing)],
         read=lambda answer, request: Reading((Item("1", "tweet", here.clock.now(), text="hello"),), is_end=True),
-        refusal=lambda answer, request: None,
     )
 
 

@@ -11,19 +11,19 @@ from typing import Any
 
 import pytest
 
-from catchment.fetch.paid_calls import CallCosts
 from catchment.fetch.settings import Attempt
 from catchment.model import Answer, Platform, Request, Source
 from catchment.platforms import hackernews
 from catchment.sources.add import follow
 from tests.clocks import HandClock
+from tests.playing import Answering
 from tests.town import TownApp
 
 STORY = 100
 
 
 @dataclass
-class HackerNews:
+class HackerNews(Answering):
     """The site with one story, and the search over its comments. Stands where the fetch client would."""
 
     clock: HandClock
@@ -32,15 +32,7 @@ class HackerNews:
     asked: list[str] = field(default_factory=list)
     most_hits: int = 1000
 
-    def __call__(
-        self,
-        request: Request,
-        platform: Platform,
-        *,
-        subject: str,
-        attempts: list[Attempt],
-        costs: CallCosts | None = None,
-    ) -> Answer:
+    def answer(self, request: Request, platform: Platform, attempts: list[Attempt]) -> Answer:
         now, name = self.clock.now(), request.url.rpartition("/")[2]
         attempts.append(Attempt(platform.NAME, now, "200", 0.0))
         self.asked.append(" ".join([name, request.params.get("tags", "")]).strip())
@@ -76,9 +68,6 @@ class HackerNews:
 
     def _at(self, number: int) -> int:
         return 1_767_225_600 + number
-
-    def close(self) -> None:
-        pass
 
 
 class Scene:

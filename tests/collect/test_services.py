@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from catchment.app import App, open_app
 from catchment.collect.reparse import Reparsed
 from catchment.credentials.secret import Secret
 from catchment.errors import InvalidInput, SlowDown
-from catchment.fetch.paid_calls import CallCosts
 from catchment.fetch.settings import Attempt
 from catchment.model import (
     Answer,
@@ -35,7 +33,6 @@ from catchment.model import (
     Request,
     Service,
     Source,
-    Target,
     WalkPlan,
 )
 from catchment.platforms import Platforms, protocol_faults
@@ -46,6 +43,7 @@ from tests.clocks import HandClock
 from tests.collect.test_reparse import reparse
 from tests.databases import sqlite_ready
 from tests.hostile import Hostile, reply
+from tests.playing import Answering, played
 from tests.town import TownApp
 
 NORTH, SOUTH = "north", "south"
@@ -67,7 +65,7 @@ def _first(source: Source, progress: Progress, plan: WalkPlan) -> list[Request]:
 
 def bridge() -> Any:
     """A platform with two services."""
-    return SimpleNamespace(
+    return played(
         NAME="bridge",
         KINDS=(
             Kind(
@@ -80,11 +78,7 @@ def bridge() -> Any:
             ),
         ),
         HOSTS=("north.example", "south.example"),
-        BUDGET=None,
         SERVICES=(_service(NORTH), _service(SOUTH)),
-        IS_SCOPED=False,
-        PARSER_VERSION=1,
-        understand=lambda text, kind=None: Target("bridge", text),
         first=_first,
         read=lambda answer, request: Reading((Item(f"{answer.body.decode()} {request.service}", text="said"),)),
         refusal=_refusal,
@@ -207,27 +201,16 @@ def test_services_that_could_mix_up_credentials_are_a_fault(changes: dict[str, A
     assert protocol_faults(bridge()) == []
 
 
-class _Site:
+class _Site(Answering):
     """Answers for the town, and notes whom each request was for."""
 
     def __init__(self, here: TownApp) -> None:
         self.here, self.asked = here, list[str]()
         here.play(self, bridge())
 
-    def __call__(
-        self,
-        request: Request,
-        platform: Platform,
-        *,
-        subject: str,
-        attempts: list[Attempt],
-        costs: CallCosts | None = None,
-    ) -> Answer:
+    def answer(self, request: Request, platform: Platform, attempts: list[Attempt]) -> Answer:
         self.asked.append(platform.NAME)
         return Answer(200, {}, b"1", request.url, self.here.clock.now())
-
-    def close(self) -> None:
-        pass
 
 
 def test_a_kept_answer_is_parsed_again_as_that_of_its_service(quick: TownApp) -> None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import pytest
 
 from catchment.errors import ServerTrouble
-from catchment.fetch.paid_calls import CallCosts
 from catchment.fetch.settings import Attempt
 from catchment.model import (
     Answer,
@@ -32,6 +30,7 @@ from catchment.model import (
     VisitResult,
     WalkPlan,
 )
+from tests.playing import Answering, played
 from tests.town import TownApp
 
 PAGE = 10
@@ -39,7 +38,7 @@ REACH = 100
 URL = "https://board.example/new"
 
 
-class Board:
+class Board(Answering):
     """A listing of posts, newest first, ten a page, a hundred at most. Stands where the fetch client would."""
 
     def __init__(self, start: datetime) -> None:
@@ -55,15 +54,7 @@ class Board:
     def post(self, count: int) -> None:
         self.posts += range(len(self.posts), len(self.posts) + count)
 
-    def __call__(
-        self,
-        request: Request,
-        platform: Platform,
-        *,
-        subject: str,
-        attempts: list[Attempt],
-        costs: CallCosts | None = None,
-    ) -> Answer:
+    def answer(self, request: Request, platform: Platform, attempts: list[Attempt]) -> Answer:
         page = int(request.params["page"])
         self.pages_asked.append(page)
         attempts.append(Attempt(platform.NAME, self.start, "200", 0.0))
@@ -74,9 +65,6 @@ class Board:
             page = 0
         shown = [*self.pinned, *self.posts[::-1][:REACH][page * PAGE : (page + 1) * PAGE]]
         return Answer(200, {}, msgspec.json.encode(shown), request.url, self.start + timedelta(days=365))
-
-    def close(self) -> None:
-        pass
 
 
 def first(source: Source, progress: Progress, ask: WalkPlan) -> list[Request]:
@@ -103,7 +91,7 @@ def platform_of(board: Board, overlap: int) -> Any:
         is_torn = page - 1 == board.torn_page
         return Reading(items[:3] if is_torn else items, follow=follow, is_end=not follow, is_torn=is_torn)
 
-    return SimpleNamespace(
+    return played(
         NAME="board",
         KINDS=(
             Kind(
@@ -122,14 +110,8 @@ def platform_of(board: Board, overlap: int) -> Any:
                 base_limit=20,
             ),
         ),
-        HOSTS=("board.example",),
-        BUDGET=None,
-        IS_SCOPED=False,
-        PARSER_VERSION=1,
-        understand=lambda text, kind=None: Target("board", text),
         first=first,
         read=read,
-        refusal=lambda answer, request: None,
     )
 
 
