@@ -22,8 +22,6 @@ from catchment.errors import (
     PlatformError,
     SlowDown,
     Stopped,
-    StoreError,
-    Unreadable,
 )
 from catchment.logs import redact
 from catchment.model import (
@@ -38,6 +36,7 @@ from catchment.model import (
     VisitResult,
     options,
 )
+from catchment.policy.floor_audits import audit_counts, category_of, thread_result
 from catchment.policy.page import all_calmed, changes_of, counts_of, shows_forgotten
 from catchment.policy.threads import MOST_THREAD_SECONDS, FloorPage, ThreadReading, with_free_floors
 from catchment.policy.visit import VisitRules
@@ -117,7 +116,9 @@ class FloorAudit:
                 looked, after, threads = self._store.floor_audits.incomplete(source.id, kind.forum.first_floor, after)
                 counts["thread_count"] += looked
                 for thread in threads:
-                    counts.update(_counted(*self._audit_thread(audit, thread, repair)))
+                    noted, floors = self._audit_thread(audit, thread, repair)
+                    results = Counter(floor.result for floor in floors)
+                    counts.update(audit_counts([(noted.result, noted.error_category, 1)], results))
         finally:
             self._note(run_id, source, reader, began)
 
@@ -136,22 +137,6 @@ class FloorAudit:
         noted, floors = repair.run(thread, noted, floors)
         self._store.floor_audits.end_thread(noted, tuple(floors.values()))
         return noted, tuple(floors.values())
-
-
-def _counted(thread: AuditThreadView, floors: Sequence[AuditFloorView]) -> Counter[str]:
-    """Returns what a thread adds to the counts of its audit."""
-    results = Counter(floor.result for floor in floors)
-    counts = Counter(
-        missing_thread_count=1,
-        missing_floor_count=len(floors),
-        repaired_floor_count=results["repaired"],
-        ignored_floor_count=results["ignored"],
-    )
-    if thread.result in ("repaired", "partial", "failed"):
-        counts[f"{thread.result}_thread_count"] += 1
-    if thread.result == "failed":
-        counts[f"failed_{thread.error_category or 'unknown'}_count"] += 1
-    return counts
 
 
 class FloorRepair:
@@ -247,21 +232,14 @@ class FloorRepair:
     ) -> AuditThreadView:
         results = Counter(floor.result for floor in floors.values())
         failed = next((floor for floor in floors.values() if floor.result == "failed"), None)
-        remaining = len(floors) - results["repaired"]
-        result = "repaired" if not remaining else "partial"
-        if failed is not None and not results["repaired"]:
-            result = "failed"
-        is_untried = all(floor.attempts_after is None for floor in floors.values())
-        if is_untried and not results["repaired"] and failed is None:
-            result = "missing"
         return noted.replace(
-            result=result,
+            result=thread_result([(floor.result, floor.attempts_after is not None) for floor in floors.values()]),
             ignored_count=results["ignored"],
             repair_started_at=began,
             repair_finished_at=self._clock.now(),
             after_max_floor=thread.max_floor,
             after_floor_count=len(thread.floors) + results["repaired"],
-            remaining_count=remaining,
+            remaining_count=len(floors) - results["repaired"],
             error_category=failed.error_category if failed else None,
             http_status=failed.http_status if failed else None,
             error=failed.error if failed else None,
@@ -278,15 +256,6 @@ def _failed(
     """Returns the results of floors whose page could not be had."""
     cause = {"error_category": category, "error": words, "http_status": http_status}
     return {number: floors[number].replace(result="failed", **cause) for number in numbers}
-
-
-def category_of(error: CatchmentError) -> str:
-    """Returns the kind of cause: http, parse, db or unknown."""
-    if isinstance(error, Unreadable):
-        return "parse"
-    if isinstance(error, StoreError):
-        return "db"
-    return "http" if isinstance(error, PlatformError) else "unknown"
 
 
 def decide_repair(

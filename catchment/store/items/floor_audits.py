@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from catchment.clock import micros
 from catchment.errors import NotFound
 from catchment.model import Record, View
+from catchment.policy.floor_audits import audit_counts, missing_floors, next_attempts
 from catchment.store.database import StorePart, Transaction, placeholders, reads, writes
 from catchment.store.item_fields import to_micros
 
-MOST_ATTEMPTS = 3
-"""Per floor, ever."""
 _THREADS_AT_ONCE = 500
 _COUNTS = (
     *("thread_count", "missing_thread_count", "repaired_thread_count", "partial_thread_count", "failed_thread_count"),
@@ -171,8 +169,7 @@ class FloorAudits(StorePart):
         """Looks at some threads of a source; returns how many, the cursor to go on with (None: these were the last),
         and the incomplete ones among them.
 
-        A thread is expected to have all floors up to the highest that was shown. One floor counts once, whether it is
-        stored, known as a hole, or both.
+        One floor counts once, whether it is stored, known as a hole, or both.
         """
         sql = f"""
             SELECT t.id, t.thread_id, t.max_floor, i.platform, i.scope,
@@ -193,8 +190,7 @@ class FloorAudits(StorePart):
         for row_id, thread_id, max_floor, platform, scope, accounted_count in rows:
             if accounted_count < max_floor - first_floor + 1:
                 floors, holes = _known(tx, row_id, platform, scope, thread_id)
-                expected = range(first_floor, max_floor + 1)
-                missing = tuple(number for number in expected if number not in floors and number not in holes)
+                missing = missing_floors(first_floor, max_floor, floors, holes)
                 incomplete.append(
                     IncompleteThread(row_id, source_id, thread_id, max_floor, tuple(sorted(floors)), missing)
                 )
@@ -206,7 +202,7 @@ class FloorAudits(StorePart):
     ) -> tuple[AuditThreadView, dict[int, AuditFloorView]]:
         """Record an incomplete thread and its missing floors."""
         attempts = _attempts(tx, thread.row_id)
-        ignored = [number for number in thread.missing if attempts.get(number, 0) >= MOST_ATTEMPTS]
+        ignored = set(thread.missing) - next_attempts(thread.missing, attempts).keys()
         sql = f"""
             INSERT INTO floor_audit_threads (audit_id, thread_row_id, thread_id, source_id, max_floor, floor_count,
                                              missing_count, ignored_count, result)
@@ -236,8 +232,7 @@ class FloorAudits(StorePart):
 
         Before the request, so that no process and no kill can exceed the limit.
         """
-        before = _attempts(tx, row_id)
-        taken = {number: before.get(number, 0) + 1 for number in floors if before.get(number, 0) < MOST_ATTEMPTS}
+        taken = next_attempts(floors, _attempts(tx, row_id))
         tx.insert(
             "floor_repairs",
             ("thread_row_id", "floor_number", "attempt_count", "first_attempted_at", "last_attempted_at"),
@@ -293,13 +288,6 @@ class FloorAudits(StorePart):
                 "SELECT result, error_category, count(*) FROM floor_audit_threads WHERE audit_id = ? GROUP BY 1, 2",
                 audit_id,
             )
-            counts = Counter(missing_thread_count=sum(count for *_, count in threads))
-            counts["thread_count"] = counts["missing_thread_count"]
-            for result, category, count in threads:
-                if result in ("repaired", "partial", "failed"):
-                    counts[f"{result}_thread_count"] += count
-                if result == "failed":
-                    counts[f"failed_{category or 'unknown'}_count"] += count
             floors: dict[str, int] = dict(
                 tx.all(
                     """
@@ -310,26 +298,18 @@ class FloorAudits(StorePart):
                     audit_id,
                 )
             )
-            counts["missing_floor_count"] = sum(floors.values())
-            counts["repaired_floor_count"] = floors.get("repaired", 0)
-            counts["ignored_floor_count"] = floors.get("ignored", 0)
-            tx.run(
-                f"UPDATE floor_audits SET finished_at = ?, {placeholders(counts)} WHERE id = ?",
-                micros(now),
-                *counts.values(),
-                audit_id,
-            )
+            counts = audit_counts(threads, floors)
+            # Only incomplete threads are recorded one by one.
+            _end(tx, audit_id, counts | {"thread_count": counts["missing_thread_count"]}, now)
 
     @writes
-    def end(self, tx: Transaction, audit_id: int, counts: Mapping[str, int], now: datetime) -> AuditView:
-        tx.run(
-            f"UPDATE floor_audits SET finished_at = ?, {placeholders(counts)} WHERE id = ?",
-            micros(now),
-            *counts.values(),
-            audit_id,
-        )
-        (audit,) = tx.records(AuditView, f"SELECT {_AUDIT} FROM floor_audits WHERE id = ?", audit_id)
-        return audit
+    def end(self, tx: Transaction, audit_id: int, counts: Mapping[str, int], now: datetime) -> None:
+        _end(tx, audit_id, counts, now)
+
+
+def _end(tx: Transaction, audit_id: int, counts: Mapping[str, int], now: datetime) -> None:
+    sql = f"UPDATE floor_audits SET finished_at = ?, {placeholders(counts)} WHERE id = ?"
+    tx.run(sql, micros(now), *counts.values(), audit_id)
 
 
 def _known(tx: Transaction, row_id: int, platform: str, scope: str, thread_id: str) -> tuple[set[int], set[int]]:
