@@ -78,7 +78,7 @@ class Playground:
         self._thread.start()
 
     def close(self) -> None:
-        """Abort what is in progress and release the port. FinishedVisit again does nothing."""
+        """Abort what is in progress and release the port. Closing again does nothing."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()

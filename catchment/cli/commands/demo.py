@@ -60,7 +60,7 @@ def demo(
     --json prints the figures at the end.
     """
     began = time.monotonic()
-    # FinishedVisit the terminal must leave nothing behind either.
+    # Closing the terminal must leave nothing behind either.
     with StopSignals(signal.SIGHUP) as stopping, _home(keep) as home, _demo_app(home, rate) as (app, playground):
         if stopping.is_asked:
             # Before the start: there is nothing to finish or report.

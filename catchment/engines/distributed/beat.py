@@ -236,7 +236,7 @@ class CeleryScheduler(CeleryBeatScheduler):  # type: ignore[misc]
             self._is_ticking = False
 
     def close(self) -> None:
-        """FinishedVisit the app gives the lease back. Celery calls this twice: in its signal handler, which may have
+        """Closing the app gives the lease back. Celery calls this twice: in its signal handler, which may have
         interrupted a tick and what that holds, and again when the tick has ended."""
         super().close()
         if self._opened is not None and not self._is_ticking:
