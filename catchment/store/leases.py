@@ -25,6 +25,7 @@ from catchment.model import EndCode, Lease, Record, View
 from catchment.store import spending
 from catchment.store.connections import is_connection_error
 from catchment.store.database import Database, Row, Transaction
+from catchment.store.version import refuse_other
 
 HEARTBEAT_LIMIT = timedelta(seconds=90)
 """Across machines, the leases of a process without a heartbeat are free after this time."""
@@ -35,6 +36,7 @@ _SILENCE = HEARTBEAT_LIMIT - 2 * HEARTBEAT
 them pass in addition. Clocks of two machines may differ: the time in a heartbeat cannot be compared with ours."""
 _SILENT_SECONDS, _SKEW_SECONDS = 90.0, 120.0
 """Wall time: a process that has sent no heartbeat for so long hangs; on another machine, clocks may differ, too."""
+_REGISTERED = "EXISTS (SELECT 1 FROM owners WHERE owners.id = ?)"
 _CLOCKS_DIFFER = timedelta(hours=1)
 """A heartbeat that is older than this needs no watching."""
 
@@ -63,6 +65,8 @@ def claim(
     ids = list(dict.fromkeys(resource_ids))
     most = len(ids) if limit is None else limit
     is_choice = most < len(ids)
+    # A process that was given up (it was buried, or the schema was migrated without it) claims nothing until its next
+    # heartbeat, which registers it again: `_REGISTERED`.
     numbers = _claim_existing(tx, resource, ids, owner_id, now, most, is_choice) if tx.is_postgres else {}
     if len(numbers) < min(most, len(ids)):
         others = [resource_id for resource_id in ids if resource_id not in numbers]
@@ -94,7 +98,7 @@ def _claim_existing(
         UPDATE leases SET number = leases.number + 1, owner_id = ?, taken_at = ?
           FROM (SELECT l.resource, l.resource_id FROM wanted
                   JOIN leases l ON l.resource = ? AND l.resource_id = wanted.value
-                 WHERE l.owner_id IS NULL
+                 WHERE l.owner_id IS NULL AND {_REGISTERED}
                    {f"AND wanted.place < coalesce(({first_new}), wanted.place + 1)" if stops_at_new else ""}
                  ORDER BY wanted.place LIMIT ? FOR UPDATE OF l SKIP LOCKED) AS free
          WHERE leases.resource = free.resource AND leases.resource_id = free.resource_id
@@ -104,6 +108,7 @@ def _claim_existing(
         owner_id,
         micros(now),
         resource,
+        owner_id,
         *([resource] if stops_at_new else []),
         limit,
     )
@@ -117,21 +122,21 @@ def _claim_new(
     reads lists in their order."""
     if tx.is_postgres:
         # There is no row to lock. The process with this lock may insert it; no other process waits for it.
-        free = """
+        free = f"""
             SELECT ?, free.value, 1, ?, ?
               FROM (SELECT wanted.value FROM unnest(?::bigint[]) WITH ORDINALITY AS wanted (value, place)
                       LEFT JOIN leases l ON l.resource = ? AND l.resource_id = wanted.value
                      WHERE l.resource_id IS NULL ORDER BY wanted.place) AS free
-             WHERE pg_try_advisory_xact_lock(hashtext(?), free.value::integer) LIMIT ?
+             WHERE {_REGISTERED} AND pg_try_advisory_xact_lock(hashtext(?), free.value::integer) LIMIT ?
         """
-        values = [list(ids), resource, resource, limit]
+        values = [list(ids), resource, owner_id, resource, limit]
     else:
-        free = """
+        free = f"""
             SELECT ?, wanted.value, 1, ?, ? FROM json_each(?) AS wanted
               LEFT JOIN leases l ON l.resource = ? AND l.resource_id = wanted.value
-             WHERE l.owner_id IS NULL LIMIT ?
+             WHERE l.owner_id IS NULL AND {_REGISTERED} LIMIT ?
         """
-        values = [json.dumps(ids), resource, limit]
+        values = [json.dumps(ids), resource, owner_id, limit]
     rows = tx.all(
         f"""
         INSERT INTO leases (resource, resource_id, number, owner_id, taken_at) {free}
@@ -197,8 +202,9 @@ def release(tx: Transaction, *leases: Lease) -> None:
 class Presence:
     """Registers this process as alive. Call `leave` at the end; dying has the same effect."""
 
-    def __init__(self, database: Database, home: Path, work: str, now: datetime) -> None:
-        self._db, self._locks, self._work = database, locks_of(database, home), work
+    def __init__(self, database: Database, home: Path, work: str, now: datetime, version: str | None = None) -> None:
+        """`version`: the schema that this process works with; None: any."""
+        self._db, self._locks, self._work, self._version = database, locks_of(database, home), work, version
         self._one_at_a_time = Lock()
         self._release_queue: list[Lease] = []
         self._heard: dict[int, tuple[datetime, datetime]] = {}
@@ -233,6 +239,10 @@ class Presence:
             micros(now),
         )
         assert row is not None
+        if self._version is not None:
+            # After the insertion, which waits for a migration. Whoever hung while the schema was migrated wakes up
+            # unregistered, and does not work with the new one.
+            refuse_other(tx, self._version)
         return int(row[0])
 
     def _path(self, name: str | None = None) -> Path:
@@ -356,7 +366,7 @@ def is_silent(process: ProcessView, clock: Clock) -> bool:
 
 def refuse_while_in_use(database: Database, home: Path, now: datetime) -> None:
     """Raises Conflict if another process works with this database."""
-    if database.file is None or not database.is_there:
+    if not database.is_there:
         return
     try:
         processes = living(database, home, now)
@@ -365,7 +375,11 @@ def refuse_while_in_use(database: Database, home: Path, now: datetime) -> None:
         return
     for process in processes:
         raise Conflict(
-            "the database is in use by {work} (process {pid})", "stop it first", work=process.work, pid=process.pid
+            "the database is in use by {work} (process {pid} on {machine})",
+            "stop it first",
+            work=process.work,
+            pid=process.pid,
+            machine=process.machine,
         )
 
 
@@ -407,6 +421,14 @@ def _forget_owner(tx: Transaction, owner_id: int, now: datetime) -> None:
         close_run(tx, run_id, now, is_cut_off=True)
     spending.void_of(tx, owner_id)
     tx.run("DELETE FROM owners WHERE id = ?", owner_id)
+
+
+def forget_all(tx: Transaction, locks: Path, now: datetime) -> None:
+    """Forget all processes, when none is alive, in the transaction of a migration. A machine that hung meanwhile finds
+    on waking that it is not registered: it writes and claims nothing."""
+    for owner_id, lock_name in tx.all("SELECT id, lock_name FROM owners"):
+        _forget_owner(tx, owner_id, now)
+        (locks / f"{lock_name}.lock").unlink(missing_ok=True)
 
 
 _STRAY = "owner_id IS NOT NULL AND owner_id NOT IN (SELECT id FROM owners)"

@@ -17,7 +17,8 @@ from sqlalchemy import Connection, MetaData, NullPool, create_engine, inspect, t
 from catchment.errors import InvalidInput, NotFound, SchemaMismatch, StoreError
 from catchment.messages import Message, message
 from catchment.store.connections import BUSY_SECONDS
-from catchment.store.database import Database
+from catchment.store.database import Database, Transaction
+from catchment.store.leases import forget_all, locks_of, refuse_while_in_use
 from catchment.store.schema import metadata
 from catchment.store.version import BASELINE, HEAD, is_blank, mismatch, remember, was_full
 
@@ -97,10 +98,11 @@ def _migrate(
     error = mismatch(number, schema.head)
     if error and not (may_migrate and BASELINE <= number < schema.head):
         raise error
+    refuse_while_in_use(database, home, now)
     backup = None
     if database.file:
         backup = back_up(database, _unused(home / "backups" / f"before-{schema.head}-{now:%Y%m%d-%H%M%S}.db"))
-    _upgrade(database, schema)
+    _upgrade(database, home, now, schema)
     return str(backup) if backup else None
 
 
@@ -118,7 +120,7 @@ def _set_up(database: Database, schema: Schema) -> None:
         connection.execute(text("INSERT INTO ledger (id, change_number, last_item_id) VALUES (1, 0, 0)"))
 
 
-def _upgrade(database: Database, schema: Schema) -> None:
+def _upgrade(database: Database, home: Path, now: datetime, schema: Schema) -> None:
     # Heavy, and needed only here.
     from alembic import command
     from alembic.config import Config
@@ -128,6 +130,11 @@ def _upgrade(database: Database, schema: Schema) -> None:
     config.set_main_option("script_location", str(schema.migrations))
     with changing(database) as connection:
         config.attributes["connection"] = connection
+        if database.is_postgres:
+            # Whoever registers from now on waits, and then finds the new schema.
+            connection.execute(text("LOCK TABLE owners IN SHARE ROW EXCLUSIVE MODE"))
+        # Once more: a process of the old version may have started meanwhile.
+        refuse_while_in_use(database, home, now)
         try:
             command.upgrade(config, schema.head)
         except CommandError as error:
@@ -137,6 +144,8 @@ def _upgrade(database: Database, schema: Schema) -> None:
                 url=database.shown_url,
                 why=str(error),
             ) from error
+        tx = Transaction(connection.connection.driver_connection, database.is_postgres)
+        forget_all(tx, locks_of(database, home), now)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from catchment.model import Media
 from catchment.store.connections import OVERFLOW
 from catchment.store.database import Database
 from catchment.store.leases import Presence
-from catchment.store.version import is_current, remember
+from catchment.store.version import HEAD, is_current, remember
 
 with lazy_imports():
     from catchment.store import access, cache, credentials, leadership, migrate, secret_scan, settings, spending
@@ -93,13 +93,23 @@ class Store:
     retention = part(lambda store: deletion.Retention(store.database))
     deletion = part(lambda store: deletion.Deletion(store.database))
 
-    def __init__(self, database: Database, home: Path, fingerprint: Fingerprint, *, tells_ready: bool = False) -> None:
+    def __init__(
+        self,
+        database: Database,
+        home: Path,
+        fingerprint: Fingerprint,
+        *,
+        tells_ready: bool = False,
+        version: str | None = None,
+    ) -> None:
+        """`version`: the schema without which no process may register; None: any."""
         self.database, self.home, self.fingerprint, self.tells_ready = database, home, fingerprint, tells_ready
+        self._version = version
         self.building = RLock()
 
     def enter(self, work: str, now: datetime) -> Presence:
         """Register this process as one that may hold leases."""
-        presence = Presence(self.database, self.home, work, now)
+        presence = Presence(self.database, self.home, work, now, self._version)
         presence.bury(now)
         return presence
 
@@ -137,4 +147,4 @@ def open_store(
     except BaseException:
         database.close()
         raise
-    return Store(database, home, fingerprint, tells_ready=tells_ready)
+    return Store(database, home, fingerprint, tells_ready=tells_ready, version=HEAD)

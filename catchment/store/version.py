@@ -13,7 +13,7 @@ from typing import Any
 
 from catchment import logs
 from catchment.errors import SchemaMismatch, StoreError
-from catchment.store.database import Database
+from catchment.store.database import Database, Transaction
 
 BASELINE = "0008"
 """The oldest schema that can be opened; nothing leads from earlier ones to it."""
@@ -74,6 +74,13 @@ def mismatch(revision: str, head: str = HEAD) -> SchemaMismatch | None:
         found=revision,
         head=head,
     )
+
+
+def refuse_other(tx: Transaction, version: str) -> None:
+    """Raises SchemaMismatch if the database has another schema by now."""
+    for found in tx.column("SELECT version_num FROM alembic_version"):
+        if (error := mismatch(found, version)) is not None:
+            raise error
 
 
 def remember(database: Database, home: Path) -> None:

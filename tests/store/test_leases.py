@@ -191,7 +191,9 @@ def test_a_lost_session_means_a_new_beginning(postgres_url: str, tmp_path: Path)
     desk.close()
 
 
-def test_what_a_process_takes_after_it_was_given_up_comes_free_again(postgres_url: str, tmp_path: Path) -> None:
+def test_a_process_that_was_given_up_takes_nothing_and_what_it_took_at_that_moment_comes_free_again(
+    postgres_url: str, tmp_path: Path
+) -> None:
     sleeper = Desk(opened(postgres_url, tmp_path))
     source = sleeper.follow(f"slept {tmp_path}")
     sleeper.store.database.write(
@@ -203,8 +205,13 @@ def test_what_a_process_takes_after_it_was_given_up_comes_free_again(postgres_ur
     sleeper.clock.advance(91)
     assert watcher.presence.bury(watcher.now) == 1
     # It wakes, knows nothing yet, and goes on.
-    sleeper.claim(source)
+    assert sleeper.store.sources.claim([source.id], given_up, sleeper.now) == []
+    assert sleeper.due() == []
+    assert sleeper.store.leadership.claim(given_up, sleeper.now) is None
     run_id = sleeper.run_id
+    # Its claim was committed while it was given up.
+    sql = "UPDATE leases SET owner_id = ? WHERE resource = 'source' AND resource_id = ?"
+    assert sleeper.store.database.write(lambda tx: tx.run(sql, given_up, source.id)) == 1
     sleeper.presence.heartbeat(sleeper.now)
     assert sleeper.presence.owner_id != given_up
     assert watcher.claim(source).source == source

@@ -12,7 +12,7 @@ from threading import Barrier, Event, Thread
 
 import pytest
 
-from catchment.errors import InvalidInput, SchemaMismatch, StoreError
+from catchment.errors import Conflict, InvalidInput, LeaseLost, SchemaMismatch, StoreError
 from catchment.store import database, migrate
 from catchment.store.database import Database
 from catchment.store.version import HEAD
@@ -115,6 +115,68 @@ def test_a_newer_schema_is_refused_to_all(database_url: str, tmp_path: Path) -> 
     told(database_url, "UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(SchemaMismatch, match="newer"):
         opened(database_url, tmp_path, may_migrate=True)
+
+
+def test_nothing_is_migrated_while_a_process_works_with_the_database(database_url: str, tmp_path: Path) -> None:
+    desk = Desk(opened(database_url, tmp_path))
+    claimed = desk.claim(desk.follow())
+    database = Database(database_url)
+    before = content(database)
+    with pytest.raises(Conflict, match=f"in use by test .process {os.getpid()} on") as refused:
+        migrate.ready(database, tmp_path, NOW, may_migrate=True, schema=next_schema(tmp_path))
+    assert (str(refused.value.helps), migrate.revision(database)) == ("stop it first", HEAD)
+    assert content(database) == before
+    assert not (tmp_path / "backups").exists()
+    assert desk.write(claimed, [post("a")]).counts.new == 1
+    desk.close()
+    migrate.ready(database, tmp_path, NOW, may_migrate=True, schema=next_schema(tmp_path / "again"))
+    database.close()
+
+
+def test_a_process_of_the_old_version_that_starts_while_a_migration_begins_stops_it(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(f"sqlite:///{file}", tmp_path)
+    started: list[Desk] = []
+
+    class Watched(Database):
+        def connect(self) -> sqlite3.Connection:
+            # The backup has been made, and the transaction of the migration is about to begin.
+            if (tmp_path / "backups").exists() and not started:
+                started.append(Desk(opened(f"sqlite:///{file}", tmp_path)))
+                assert started[0].presence.owner_id
+            return super().connect()  # type: ignore[no-any-return]
+
+    database = Watched(f"sqlite:///{file}")
+    with pytest.raises(Conflict, match="in use by test"):
+        migrate.ready(database, tmp_path, NOW, may_migrate=True, schema=next_schema(tmp_path))
+    assert migrate.revision(database) == HEAD
+    started[0].close()
+    database.close()
+
+
+def test_a_machine_that_hung_while_the_schema_was_migrated_does_nothing_when_it_wakes(
+    blank_postgres_url: str, tmp_path: Path
+) -> None:
+    sleeper = Desk(opened(blank_postgres_url, tmp_path))
+    visited, other = sleeper.follow("visited"), sleeper.follow("other")
+    claimed, run_id = sleeper.claim(visited), sleeper.run_id
+    told(blank_postgres_url, "UPDATE owners SET machine = 'elsewhere'")
+    database = Database(blank_postgres_url)
+    sleeper.clock.advance(2 * 3600)
+    migrate.ready(database, tmp_path, sleeper.now, may_migrate=True, schema=next_schema(tmp_path))
+    after = content(database)
+    assert [(run.id, run.is_cut_off) for run in sleeper.store.runs.page()] == [(run_id, True)]
+    with pytest.raises(LeaseLost):
+        sleeper.write(claimed, [post("a")])
+    assert sleeper.store.sources.claim([visited.id, other.id], sleeper.presence.owner_id, sleeper.now) == []
+    for _ in range(2):
+        with pytest.raises(SchemaMismatch, match="newer than this program's"):
+            sleeper.presence.heartbeat(sleeper.now)
+    assert sleeper.store.sources.claim([visited.id, other.id], sleeper.presence.owner_id, sleeper.now) == []
+    assert content(database) == after
+    sleeper.close()
+    database.close()
 
 
 def test_a_sqlite_file_is_backed_up_before_it_is_migrated_and_unharmed_if_that_fails(

@@ -38,7 +38,8 @@ _ORIGINS = {"database": "database", "settings": "environment or file", "default"
 
 
 def migrate(as_json: AsJson = False) -> None:
-    """Needed after an update of catchment. A SQLite file is copied to `backups` in CATCHMENT_HOME first."""
+    """Needed after an update of catchment. A SQLite file is copied to `backups` in CATCHMENT_HOME first. Refused
+    while another process works with the database."""
     settings = context.settings()
     with context.bare_database(settings, creates=True) as database:
         before = revision(database)
