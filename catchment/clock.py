@@ -83,7 +83,7 @@ def clock_from(spec: str | None, home: Path) -> Clock:
             raise ValueError
     except ValueError:
         raise BadSetting(
-            "CATCHMENT_CLOCK={spec!r} is not a clock", "give <start>,<rate>, as in 2026-01-01T00:00:00Z,60", spec=spec
+            "CATCHMENT_CLOCK={spec!r} is not a clock", "use <start>,<rate>, such as 2026-01-01T00:00:00Z,60", spec=spec
         ) from None
     return MovedClock(start, speed, _anchor(home / "clock", spec))
 

@@ -51,7 +51,7 @@ class WorkLimit:
         """Subtract this much work; raises TooComplex if less is left."""
         self._left -= work
         if self._left < 0:
-            raise TooComplex("the HTML of the answer needs too much work to be cleaned", _HELPS)
+            raise TooComplex("cleaning the HTML of the answer takes too much work", _HELPS)
 
     def takes_uninspected(self, work: int) -> bool:
         """Whether to accept work whose worst-case cost is this, and whose real cost is probably far lower."""

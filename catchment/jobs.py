@@ -238,7 +238,7 @@ JOBS = (
         "recover-leases", 15 * MINUTE, recover_leases, "maintenance",
         "Free leases of dead processes, and correct times in the future",
     ),
-    Job("notice-silence", 5 * MINUTE, notice_silence, "monitoring", "Detect silent sources"),
+    Job("notice-silence", 5 * MINUTE, notice_silence, "monitoring", "Detect sources without new items"),
     Job(
         "monitor-api-calls", MINUTE, lambda app: app.monitors().api_calls(app.budgets()), "monitoring",
         "Monitor requests to platforms", task="tasks.monitoring.monitor_api_calls",

@@ -184,8 +184,10 @@ def test_an_exception_passes_on_the_message_it_was_raised_with() -> None:
 def test_errors_of_a_target_are_shown_in_chinese() -> None:
     with pytest.raises(InvalidInput) as wrong:
         canonical("gopher://example.org")
-    assert str(wrong.value).startswith("addresses with gopher: cannot be followed — give the address of a feed")
-    assert CHINESE.message(wrong.value.message).startswith("无法关注 gopher: 开头的地址——请给出")
+    assert str(wrong.value).startswith(
+        "addresses that begin with gopher: are not supported — enter the address of a feed"
+    )
+    assert CHINESE.message(wrong.value.message).startswith("不支持以 gopher: 开头的地址——请给出")
 
 
 def test_translations_of_a_platform_come_first() -> None:

@@ -29,7 +29,7 @@ curl -H "Authorization: Bearer $KEY" http://127.0.0.1:8700/api/sources \\
 ```
 
 On a loopback address, the server accepts only requests for the host names `localhost`, `127.0.0.1`, `[::1]` and the one
-it was given, so that other web pages cannot reach it through a host name of their own. There is no CORS.
+given with `--host`, so that other web pages cannot reach it through a host name of their own. There is no CORS.
 
 ## Lists
 
@@ -52,14 +52,14 @@ contains no internal details; find them in the log by the `request_id`. You can 
 
 | status | meaning |
 |---|---|
-| 400 | something given is wrong |
-| 401 | no key, or one that is not known |
-| 404, 405 | it is not there; not this method |
-| 409 | it is there already (`existing_id` says where), or its state forbids it |
+| 400 | invalid input |
+| 401 | API key missing or unknown |
+| 404, 405 | not found; method not allowed |
+| 409 | already exists (`existing_id` is its id), or its state does not allow this |
 | 413 | the body is too large |
-| 500 | something went wrong here |
+| 500 | internal error |
 | 502, 504 | a platform failed, or was too slow |
-| 503 | the database, or what else is needed, cannot do it now |
+| 503 | the database or another service is unavailable |
 
 ## Paths
 """

@@ -38,7 +38,7 @@ COMMANDS: dict[str, Entry] = {
     "serve": Entry("Run the web server and the collector.", "collect:serve"),
     "collect": Entry("Collect sources now.", "collect:collect"),
     "worker": Entry("Run tasks of the distributed engine.", "workers:worker"),
-    "beat": Entry("Tell the workers of the distributed engine what is due.", "workers:beat"),
+    "beat": Entry("Send due work to the distributed engine's workers.", "workers:beat"),
     "demo": Entry("Watch catchment at work on a simulated internet.", "demo:demo"),
     "sources": Entry("Add, list, change, import and export sources."),
     "sources add": Entry("Add a source.", "sources_edit:add", _WORDS_WITH_MINUS),

@@ -83,7 +83,7 @@ class FloorAudit:
                     audit.id, started_by, is_repairing=audit.is_repairing, source_id=audit.source_id
                 )
             except Stopped:
-                log.info("an audit was stopped before its end", audit=audit.id)
+                log.info("an audit was stopped", audit=audit.id)
             finally:
                 # What was found so far is right, whatever ended it; the next audit finds the rest.
                 self._store.floor_audits.end(audit.id, counts or {"thread_count": 0}, self._clock.now())

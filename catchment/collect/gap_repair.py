@@ -226,7 +226,7 @@ class SourceGapRepair:
         try:
             self._store.gaps.end_repair(claimed, end, self._clock.now(), is_free=result == RepairResult.DEFERRED)
         except LeaseLost:
-            log.info("a gap was taken over", source=self._source.id, gap=claimed.gap.id)
+            log.info("another process took over a gap", source=self._source.id, gap=claimed.gap.id)
         except StoreError:
             self._context.unreleased_leases.append(claimed.lease)
         return result

@@ -104,7 +104,7 @@ class ReadingSlot:
                 return
             spent = time.thread_time() - begun
             if spent > SECONDS_AN_ANSWER or effort.seconds + spent > SECONDS_A_VISIT:
-                raise TooComplex("reading the answer takes too long", "look at the address in a browser")
+                raise TooComplex("parsing the answer takes too long", "check the address in a browser")
 
         @contextmanager
         def waiting() -> Iterator[None]:
@@ -156,4 +156,4 @@ class ReadingSlot:
             return
         self._stopping_since = self._stopping_since or time.monotonic()
         if time.monotonic() - self._stopping_since > STOP_GRACE_SECONDS:
-            raise Stopped("the reading of an answer was cut off by a stop", "it is asked for again next time")
+            raise Stopped("parsing was interrupted by a stop", "it will be requested again next time")

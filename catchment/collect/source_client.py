@@ -172,7 +172,7 @@ class SourceClient:
         self._bytes += len(answer.body)
         if self._bytes > MOST_BYTES_A_VISIT:
             raise TooLarge(
-                "{subject}: one visit downloaded more than {most:,} bytes",
+                "{subject}: a single collection downloaded more than {most:,} bytes",
                 "request fewer or smaller pages",
                 subject=self.subject,
                 most=MOST_BYTES_A_VISIT,

@@ -69,9 +69,9 @@ def checked_targets(platforms: Platforms, kind: str, names: Sequence[str], field
         except InvalidInput as error:
             bad[f"{logs.redact(name)[:_LONGEST_NAME]!r} ({error.what})"] = None
     if bad:
-        raise InvalidInput("these cannot be collected: {bad}", field=field, bad="; ".join(list(bad)[:MOST_TARGETS]))
+        raise InvalidInput("cannot be collected: {bad}", field=field, bad="; ".join(list(bad)[:MOST_TARGETS]))
     if not targets:
-        raise InvalidInput("there is nothing to collect", "name at least one", field=field)
+        raise InvalidInput("there is nothing to collect", "specify at least one", field=field)
     if len(targets) > MOST_TARGETS:
         raise InvalidInput("a task has at most {most} targets", "request several tasks", field=field, most=MOST_TARGETS)
     return list(targets.values())

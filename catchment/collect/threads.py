@@ -268,7 +268,7 @@ class ThreadReader:
             result, marks = _failed(result, error), marks_after_failure(reading, error, self._clock.now())
             self._failures += error.code in UNREACHABLE
         except Exception as error:  # a bug of ours that one thread triggers must not stop the others
-            log.error("reading a thread failed inside", source=self._source.id, exc_info=error)
+            log.error("internal error while reading a thread", source=self._source.id, exc_info=error)
             inside = internal_error(error)
             result, marks = _failed(result, inside), marks_after_failure(reading, inside, self._clock.now())
         finally:
@@ -334,7 +334,7 @@ class ThreadReader:
         try:
             self._store.threads.end(claimed.lease, self._run_id, result, marks, self._clock.now())
         except LeaseLost:
-            log.info("a thread was taken over", source=self._source.id, thread=claimed.thread.thread_id)
+            log.info("another process took over a thread", source=self._source.id, thread=claimed.thread.thread_id)
         except StoreError:
             self._context.unreleased_leases.append(claimed.lease)
 

@@ -121,7 +121,7 @@ class Cipher:
         try:
             return keys[sealed.key_id].decrypt(sealed.token.encode()).decode()
         except InvalidToken:
-            raise VaultError("this secret was damaged where it is stored", "give it again") from None
+            raise VaultError("the stored secret is damaged", "enter it again") from None
 
     def reseal(self, sealed: Sealed) -> Sealed:
         """Returns the same secret, encrypted with the first key. Once all are, the other keys can be deleted."""
@@ -237,7 +237,7 @@ class Rotated(Record, frozen=True):
     """The id of the key that everything is encrypted with now, except what could not be decrypted."""
     resealed: int
     locked: tuple[str, ...] = ()
-    """What no given key decrypts, and why, as text."""
+    """What no available key decrypts, and why, as text."""
 
 
 def encrypted_rows(values: EncryptedValues, except_key_id: str = "") -> Iterator[list[SealedRow]]:

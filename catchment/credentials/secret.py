@@ -21,8 +21,8 @@ COOKIES = pattern(r"[\w.-]+=[^=;\s][^;]*(?:;\s*[\w.-]+=[^;]*)*;?")
 UUID = pattern(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _RANDOM_LENGTH = 32
 FORMS = (
-    "give one of: user:password · Bearer TOKEN · header lines (Name: value) · cookies (a=b; c=d) · a bare token · "
-    'JSON with any of "basic", "headers", "query", "cookies"'
+    "use one of: user:password · Bearer TOKEN · header lines (Name: value) · cookies (a=b; c=d) · a bare token · JSON "
+    'with any of "basic", "headers", "query", "cookies"'
 )
 
 
@@ -44,7 +44,7 @@ class Secret(Record, frozen=True, forbid_unknown_fields=True, omit_defaults=True
             return cls.from_json(text)
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         if not lines or not all(line.isprintable() for line in lines):
-            raise InvalidInput("no secret was given, or none that can be sent", FORMS)
+            raise InvalidInput("the secret is empty or cannot be sent", FORMS)
         headers = [match for line in lines if (match := HEADER.fullmatch(line))]
         if len(headers) == len(lines):
             values = {match[1] or match[3]: (match[2] or match[4]).strip() for match in headers}
@@ -59,7 +59,7 @@ class Secret(Record, frozen=True, forbid_unknown_fields=True, omit_defaults=True
         if COOKIES.fullmatch(line):
             return cls(cookies=line.rstrip(";"))
         if re.search(r"\s", line):
-            raise InvalidInput("this cannot be understood as a secret", FORMS)
+            raise InvalidInput("this is not a known form of secret", FORMS)
         if ":" in line.lstrip(":"):
             # A user without a password is one, too: many services take their key this way.
             return cls(basic=line)
@@ -71,7 +71,7 @@ class Secret(Record, frozen=True, forbid_unknown_fields=True, omit_defaults=True
             return json_decoder(cls).decode(text)
         except msgspec.MsgspecError:
             # Its cause may quote the text.
-            raise InvalidInput("the secret is not the JSON that was hoped for", FORMS) from None
+            raise InvalidInput("the secret is not JSON of the expected form", FORMS) from None
 
     def to_json(self) -> str:
         return msgspec.json.encode(self).decode()
@@ -111,7 +111,7 @@ def strip_url(url: str, *, takes_unsure: bool = False) -> tuple[str, Secret | No
     try:
         parts = urlsplit(url)
     except ValueError:
-        raise InvalidInput("this is not an address", "give one like https://example.org/feed.xml") from None
+        raise InvalidInput("this is not an address", "enter one like https://example.org/feed.xml") from None
     user_info, _, host = parts.netloc.rpartition("@")
     plain, query = _strip_query(parts.query, takes_unsure)
     _, in_fragment = _strip_query(parts.fragment, takes_unsure)

@@ -92,7 +92,7 @@ class SecretStore:
                 ending=ENDING,
             )
         if not secret.values():
-            raise InvalidInput("there is no secret in what was given", "pipe it in: `… | catchment credentials add`")
+            raise InvalidInput("the input contains no secret", "pipe it in: `… | catchment credentials add`")
         sealed = self._box.seal(secret.to_json())
         self._credentials.add(platform, name, sealed.key_id, sealed.token.encode(), now, replace=replace, terms=terms)
 
@@ -123,7 +123,7 @@ class SecretStore:
                 else:
                     raise VaultError(
                         "the credential {name!r} comes from the environment of another process",
-                        "give this process the same settings, or remove the credential",
+                        "start this process with the same settings, or remove the credential",
                         name=name,
                     )
                 for value in secret.values():

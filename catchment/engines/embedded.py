@@ -107,7 +107,7 @@ class Embedded:
             yield
         except Exception as error:  # noqa: BLE001 — whatever failed, the others must go on
             if not getattr(error, "is_logged", False):
-                log.error("the engine could not do its work", work=name, error=f"{type(error).__name__}: {error}")
+                log.error("internal error in the engine", work=name, error=f"{type(error).__name__}: {error}")
             self._app.stop.wait(_LONGEST_SECONDS)
 
     def stop(self, seconds: float) -> bool:

@@ -196,7 +196,7 @@ class Deliverer:
             because = message("delivery.gone")
             alert = message("delivery.off", name=delivery.listener, why=because)
             self._store.deliveries.switch_off(delivery.id, because, now, alert=alert)
-            log.warning("a webhook is switched off", listener=delivery.listener, because=because)
+            log.warning("a webhook was switched off", listener=delivery.listener, because=because)
             return
         given_up = 0
         # Everything that has waited too long is dropped at once, so that newer events need not wait for it.

@@ -29,7 +29,9 @@ def checked(watch: Watch) -> Watch:
     """Returns the watch if it can match anything and has a name; raises InvalidInput otherwise."""
     required, excluded = _split(watch.words)
     if not (required or watch.kinds or watch.source_ids or watch.authors):
-        raise InvalidInput("a watch needs something to look for", "give words, a source, an author or a kind", "words")
+        raise InvalidInput(
+            "a watch needs at least one condition", "enter words, a source, an author or a kind", "words"
+        )
     if not watch.name.strip() or len(watch.name) > _LONGEST_NAME or not watch.name.isprintable():
         raise InvalidInput("a watch needs a name of at most {longest} characters", field="name", longest=_LONGEST_NAME)
     if len(watch.words) > _MOST_WORDS:

@@ -148,7 +148,7 @@ def add(
     except ValueError:
         is_address = False
     if not is_address or not url.isprintable() or " " in url:
-        raise InvalidInput("this is no address", "it begins with https:// or http://", "url")
+        raise InvalidInput("this is not an address", "an address begins with https:// or http://", "url")
     chosen = checked_events(events)
     secret = secrets.token_urlsafe(32) if secret is None else secret
     if not _SHORTEST_SECRET <= len(secret) <= _MOST_CHARACTERS or not secret.isprintable():

@@ -206,7 +206,7 @@ def mismatch(credential: Bound, platform: FetchPlatform, place: ParsedUrl | None
         what = message("credential.other", name=name, own=", ".join(own_hosts), asked=where)
         is_other = own_hosts != platform.HOSTS and place is not None and place.host in platform.HOSTS
         if not is_other:
-            return what, message("name no credential here")
+            return what, message("do not specify a credential here")
         return what, message(
             "add one with the cookies of that host: `catchment credentials add {platform} NAME --host {host}`",
             platform=platform.NAME,
@@ -231,7 +231,9 @@ def host_of(text: str) -> str:
     try:
         return bound_host(parse_url(text if "://" in text else f"https://{text.strip()}"))
     except AddressRefused:
-        raise InvalidInput("this is not a host", "give one as in example.org or example.org:8443", "host") from None
+        raise InvalidInput(
+            "this is not a host", "enter a host such as example.org or example.org:8443", "host"
+        ) from None
 
 
 def parsed_source_url(address: str) -> ParsedUrl | None:

@@ -274,7 +274,7 @@ class Fetch:
             step = next_step(step, response.status, location, way)
             if (step.method, step.place.url) in seen:
                 raise AddressRefused(
-                    "{host} redirects in a circle", "check the address in a browser", host=step.place.host
+                    "{host} redirects in a loop", "check the address in a browser", host=step.place.host
                 )
             seen.add((step.method, step.place.url))
         most = settings.max_redirects

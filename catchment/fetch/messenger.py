@@ -129,5 +129,5 @@ def _opened(address: str) -> Apprise:
 
 def _no_address() -> InvalidInput:
     return InvalidInput(
-        "this is no single Apprise address", "for example discord://…, tgram://…, mailtos://… or json://…", "url"
+        "this is not a single Apprise address", "for example discord://…, tgram://…, mailtos://… or json://…", "url"
     )

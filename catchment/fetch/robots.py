@@ -71,7 +71,7 @@ class Robots:
         if not rules.rules.can_fetch(place.url, US):
             raise Disallowed(
                 "the robots.txt of {site} asks programs to stay away from this address",
-                "follow a page that it allows, or ask the site's operator",
+                "add a page that it allows, or ask the site's operator",
                 site=place.site,
             )
         return rules.turns.take(place.site, now) if rules.turns else timedelta(0)

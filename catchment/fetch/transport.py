@@ -58,7 +58,7 @@ def decoded(body: bytes, content_encoding: str, max_bytes: int) -> bytes:
     if content_encoding:
         names = [name.strip() for name in content_encoding.lower().split(",")]
         if len(names) > _MOST_ENCODINGS:
-            raise Unreadable("the answer is compressed {count} times", "the server is at fault", count=len(names))
+            raise Unreadable("the answer is compressed {count} times", "the problem is on the server", count=len(names))
         # The header names the encodings in the order in which they were applied.
         for name in reversed(names):
             body = _decoded_once(body, name, max_bytes)
@@ -81,12 +81,16 @@ def _decoded_once(body: bytes, name: str, max_bytes: int) -> bytes:
     decode = _DECODERS.get(name)
     if decode is None:
         raise Unreadable(
-            "the answer has the encoding {name!r}, which was not requested", "the server is at fault", name=name[:20]
+            "the answer has the encoding {name!r}, which was not requested",
+            "the problem is on the server",
+            name=name[:20],
         )
     try:
         return decode(body, max_bytes)
     except (zlib.error, brotli.error):
-        raise Unreadable("the answer claims to be {name}, but is not", "the server is at fault", name=name) from None
+        raise Unreadable(
+            "the answer claims to be {name}, but is not", "the problem is on the server", name=name
+        ) from None
 
 
 def _gunzipped(body: bytes, max_bytes: int) -> bytes:
@@ -96,7 +100,7 @@ def _gunzipped(body: bytes, max_bytes: int) -> bytes:
         if len(members) == _MOST_MEMBERS:
             raise Unreadable(
                 "the compressed answer has more than {most:,} parts",
-                "the server is at fault",
+                "the problem is on the server",
                 most=_MOST_MEMBERS,
             )
         member, at = _inflated(body, at, zlib.MAX_WBITS | 16, room)
@@ -140,7 +144,7 @@ def _unbrotlied(body: bytes, max_bytes: int) -> bytes:
 
 
 def _cut_off() -> NetworkError:
-    error = NetworkError("the answer was cut off inside its compression", "it is asked for again")
+    error = NetworkError("the compressed answer was cut off", "it will be requested again")
     error.is_contact = True
     return error
 
@@ -396,7 +400,7 @@ class CurlConnection:
                 "{host} answers too slowly ({least_speed})", _AGAIN, host=host, least_speed=transfer.least_speed
             )
         elif transfer.is_stopped:
-            return Stopped("the transfer was cut off by a stop", "it is asked for again next time")
+            return Stopped("the transfer was interrupted by a stop", "it will be requested again next time")
         elif transfer.objections and code == pycurl.E_COULDNT_CONNECT:
             refused = _refused(host, transfer.objections[0])
             refused.is_unsent = True
@@ -438,16 +442,20 @@ def _milliseconds(seconds: float) -> int:
 _AGAIN = "it is retried"
 _TUNNELS = "the proxy must allow CONNECT, for http:// addresses (port 80) too: see CATCHMENT_PROXY"
 _CERTIFICATE = (Refused, "the certificate of {host} is not accepted ({words})", "the site's operator must renew it")
-_NO_HTTP = (Unreadable, "{host} does not answer in HTTP ({words})", "check the address")
-_BROKEN_OFF = (NetworkError, "{host} broke the connection off", _AGAIN)
+_NO_HTTP = (Unreadable, "the answer of {host} is not HTTP ({words})", "check the address")
+_BROKEN_OFF = (NetworkError, "{host} closed the connection", _AGAIN)
 _FAILURES: dict[int, tuple[type[PlatformError], str, str]] = {
     pycurl.E_UNSUPPORTED_PROTOCOL: _NO_HTTP,
-    pycurl.E_URL_MALFORMAT: (AddressRefused, "the address makes no sense", "check how it is written"),
-    pycurl.E_COULDNT_RESOLVE_PROXY: (NetworkError, "the proxy is not known", "check the proxy setting"),
-    pycurl.E_COULDNT_RESOLVE_HOST: (NetworkError, "{host} is not known", "check the name, and this machine's network"),
-    pycurl.E_COULDNT_CONNECT: (NetworkError, "{host} takes no connection", _AGAIN),
+    pycurl.E_URL_MALFORMAT: (AddressRefused, "the address is invalid", "check its spelling"),
+    pycurl.E_COULDNT_RESOLVE_PROXY: (NetworkError, "the proxy could not be found", "check the proxy setting"),
+    pycurl.E_COULDNT_RESOLVE_HOST: (
+        NetworkError,
+        "{host} could not be found",
+        "check the name, and this machine's network",
+    ),
+    pycurl.E_COULDNT_CONNECT: (NetworkError, "{host} refuses connections", _AGAIN),
     8: _NO_HTTP,  # CURLE_WEIRD_SERVER_REPLY
-    pycurl.E_PARTIAL_FILE: (NetworkError, "{host} sent only a part of the answer", _AGAIN),
+    pycurl.E_PARTIAL_FILE: (NetworkError, "{host} sent only part of the answer", _AGAIN),
     pycurl.E_OPERATION_TIMEDOUT: (TimedOut, "{host} did not answer in time", _AGAIN),
     pycurl.E_SSL_CONNECT_ERROR: (NetworkError, "no secure connection (TLS) to {host}", _AGAIN),
     pycurl.E_PEER_FAILED_VERIFICATION: _CERTIFICATE,

@@ -66,7 +66,7 @@ def parse_url(url: str) -> ParsedUrl:
                 scheme=f"{scheme[:20]}:" if scheme else message("an address without a scheme"),
             )
         if parts.username is not None or parts.password is not None:
-            raise AddressRefused("the address has a login in it", "store the login as a credential")
+            raise AddressRefused("the address contains a login", "store the login as a credential")
         if ":" in host:
             # Without the part behind a percent sign: a zone of this machine must not be sent to others.
             host = f"[{IPv6Address(host.partition('%')[0])}]"
@@ -76,7 +76,7 @@ def parse_url(url: str) -> ParsedUrl:
             if not _HOST.fullmatch(host):
                 raise ValueError("no host")
     except (ValueError, idna.IDNAError):
-        raise AddressRefused("the address makes no sense", "check how it is written") from None
+        raise AddressRefused("the address is invalid", "check its spelling") from None
     path = quote(parts.path, safe=_LEFT_AS_IS) or "/"
     query = f"?{quote(parts.query, safe=_LEFT_AS_IS)}" if parts.query else ""
     named = host if port is None else f"{host}:{port}"
@@ -196,7 +196,7 @@ def next_step(step: Step, status: int, location: str, way: RedirectRules) -> Ste
     )
     if step.sent_to.startswith("https:") and not following.sent_to.startswith("https:"):
         raise AddressRefused(
-            "{host} redirects from https to http", "only the site's operator can correct this", host=step.place.host
+            "{host} redirects from https to http", "only the site's operator can fix this", host=step.place.host
         )
     if following.body is not None and not is_same_site:
         raise AddressRefused(

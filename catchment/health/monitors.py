@@ -272,7 +272,7 @@ class Monitors:
     def warm_up(self) -> None:
         warm_ups = self._store.lateness_stats.warm_ups()
         for warm_up in warm_ups:
-            log.info("first visits", kind=warm_up.kind, visited=warm_up.visited, followed=warm_up.followed)
+            log.info("first collections", kind=warm_up.kind, visited=warm_up.visited, followed=warm_up.followed)
         self._keep(WARM_UP, not_warming_up(warm_ups, self._now))
 
     def budgets(self, alarms: Sequence[AlertRequest]) -> None:

@@ -21,7 +21,7 @@ class PeriodSpending(View, frozen=True):
     amount: int
     """Charged for answers."""
     uncertain_amount: int
-    """The most that calls may have cost whose answers never came."""
+    """The most that calls without an answer may have cost."""
     reserved_amount: int
     """The most that calls in progress may cost."""
     cap: int | None
@@ -35,7 +35,7 @@ class ServiceSpending(View, frozen=True):
     today: PeriodSpending
     this_month: PeriodSpending
     forecast: int
-    """What the month will have cost if it continues as in the last seven days."""
+    """The forecast for the month, based on the last seven days."""
 
 
 class SpendingView(View, frozen=True):

@@ -99,10 +99,10 @@ CHINESE = FORUM_CHINESE | {
     "A Discourse forum: its latest posts and topics": "使用 Discourse 的论坛：最新帖子和主题",
 }
 
-HELPS = message("give the address of a forum that runs Discourse, as https://meta.discourse.org")
-_ASK_FORUM = message("ask the forum to let programs in")
-_STILL_DISCOURSE = message("see in a browser whether the forum still runs Discourse")
-_NO_ANSWER = message("what came is none of Discourse's answers")
+HELPS = message("enter the address of a forum that runs Discourse, such as https://meta.discourse.org")
+_ASK_FORUM = message("ask the forum's operators to allow programs")
+_STILL_DISCOURSE = message("check in a browser whether the forum still runs Discourse")
+_NO_ANSWER = message("the answer does not come from Discourse")
 PAGES = re.compile(
     r"/(?:latest|top|new|unread|hot|categories|c|t|p|u|g|posts|tags?|search|about|badges|faq|login|signup|site|users?|"
     r"latest\.(?:json|rss)|posts\.(?:json|rss)|top\.(?:json|rss)|categories\.json|site\.json|about\.json)(?=/|$)"
@@ -362,10 +362,12 @@ def refusal(answer: Answer, request: Request) -> Refusal | None:
         seconds = complaint.extras.get("wait_seconds") if isinstance(complaint.extras, dict) else None
         is_sound = isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 <= seconds < _LONGEST_WAIT
         retry_at = answer.answered_at + timedelta(seconds=seconds) if is_sound and seconds is not None else None
-        error_429 = SlowDown("the forum asks for patience", "it is asked again later", retry_at=retry_at)
+        error_429 = SlowDown("the forum asks for fewer requests", "it will be requested again later", retry_at=retry_at)
         return Refusal(error_429, blames=FailureScope.HOST)
     if complaint.error_type in ("not_logged_in", "invalid_access") and answer.status in (401, 403):
-        error_403 = LoginNeeded("the forum is not public, or the credential is not accepted", "add or renew one for it")
+        error_403 = LoginNeeded(
+            "the forum is not public, or the credential is not accepted", "add or renew a credential for it"
+        )
         return Refusal(error_403, blames=FailureScope.CREDENTIAL if request.credential else FailureScope.REQUEST)
     return None
 
@@ -383,7 +385,7 @@ def _topics(answer: Answer, request: Request) -> Reading:
     latest = _decoded(answer, LatestTopics)
     raws, page = latest.topic_list.topics[:MOST_TOPICS], int(request.params.get("page", "0"))
     if not raws and page == 0:
-        raise Unreadable("the forum shows no topics at all", "see in a browser whether its categories are public")
+        raise Unreadable("the forum shows no topics at all", "check in a browser whether its categories are public")
     users = {user.id: user for raw in latest.users[:MOST_POSTS] if (user := decoded(raw, User)) is not None}
     topics: dict[str, Topic] = {}
 
@@ -412,7 +414,7 @@ def _posts(answer: Answer, request: Request) -> Reading:
     before = int(request.params.get("before", "0")) or None
     raws = _decoded(answer, LatestPosts).latest_posts[:MOST_POSTS]
     if not raws and before is None:
-        raise Unreadable("the forum shows no posts at all", "see in a browser whether its categories are public")
+        raise Unreadable("the forum shows no posts at all", "check in a browser whether its categories are public")
     posts, skipped = _each_post(raws)
     ids = [post.id for post in posts]
     below = [id_ for id_ in ids if before is None or id_ < before]
@@ -435,7 +437,9 @@ def _topic(answer: Answer, request: Request) -> Reading:
     """Parses a page of a topic: of the posts that the answer shows, those whose numbers belong on the page."""
     topic = _decoded(answer, WholeTopic)
     if topic.id != request.state.get("topic", topic.id):
-        raise Unreadable("another topic came than was requested", "see in a browser whether it was moved")
+        raise Unreadable(
+            "the answer contains a different topic from the one requested", "check in a browser whether it was moved"
+        )
     page = int(request.state.get("page", 1))
     first = FORUM.first_floor + (page - 1) * FORUM.floors_per_page
     numbers = range(first, first + FORUM.floors_per_page)

@@ -56,7 +56,7 @@ IS_SCOPED = False  # owner/repo is unique on the whole site
 PARSER_VERSION = 1
 
 PERIODS = ("daily", "weekly", "monthly")
-HELPS = "give `all`, a language such as python, or the address of a page, as https://github.com/trending/python"
+HELPS = "use `all`, a language such as python, or the address of a page, such as https://github.com/trending/python"
 SITE = re.compile(r"(?:https?://)?(?:www\.)?github\.com(?=[/?#]|$)", re.IGNORECASE)
 PATH = re.compile(r"/trending(?:/([^/]+))?/?")
 # As languages are called: C++, C#, F*, Objective-C, Jupyter Notebook, "1C Enterprise", Cap'n Proto, 4D, Q#.
@@ -136,11 +136,15 @@ def refusal(answer: Answer, request: Request) -> Refusal | None:
     head = answer.body[:HEAD_BYTES]
     error: PlatformError | None = None
     if SLOW_DOWN_PAGE.search(head):
-        error = SlowDown("GitHub asks for fewer requests", "it is asked again later; a longer interval avoids this")
+        error = SlowDown(
+            "GitHub asks for fewer requests", "it will be requested again later; a longer interval avoids this"
+        )
     elif answer.url.partition("?")[0].endswith("/login") or LOGIN_PAGE.search(head):
-        error = Refused("GitHub shows its login in place of the list", "it does so for a while if asked too often")
+        error = Refused(
+            "GitHub shows its login in place of the list", "it does this for a while after too many requests"
+        )
     elif answer.status != 429 and is_wall(answer.body):
-        error = Refused("GitHub asks to prove that a browser is reading", "look at the page in a browser")
+        error = Refused("GitHub answered with a bot check", "check the page in a browser")
     return Refusal(error, blames=FailureScope.HOST) if error is not None else None
 
 
@@ -162,9 +166,9 @@ def read(answer: Answer, request: Request) -> Reading:
     if NONE_LISTED.search(text):
         raise Missing(
             "GitHub lists no repository for this language and period",
-            "check how the language is called; since=monthly may list some",
+            "check the name of the language; since=monthly may list some",
         )
-    raise Unreadable("a page came without a single repository", "GitHub may have changed its page, or blocks programs")
+    raise Unreadable("the page lists no repositories", "GitHub may have changed its page, or blocks programs")
 
 
 class Trending(Record, frozen=True):
@@ -203,10 +207,10 @@ def _understood(text: str) -> Trending:
         parts = urlsplit(f"https://github.com{text[site.end() :]}")
         asked = {name: values[0] for name, values in parse_qs(parts.query).items()}
     except ValueError:
-        raise _wrong(message("that is no address")) from None
+        raise _wrong(message("this is not an address")) from None
     match = PATH.fullmatch(parts.path)
     if match is None:
-        raise _wrong(message("only the trending pages of GitHub are followed"))
+        raise _wrong(message("only GitHub's trending pages are supported"))
     spoken = asked.get("spoken_language_code", "").lower()
     return Trending(
         language=_language(unquote(match[1])) if match[1] else None,
@@ -220,7 +224,7 @@ def _language(name: str) -> str | None:
     if slug == "all":
         return None
     if slug == "developers":
-        raise _wrong(message("developers who trend are not followed, repositories are"))
+        raise _wrong(message("trending developers are not supported, only repositories"))
     if not LANGUAGE.fullmatch(slug):
         raise _wrong(message("{name!r} is not a language", name=name[:60]))
     return slug

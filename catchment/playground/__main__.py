@@ -49,19 +49,21 @@ def _options() -> argparse.ArgumentParser:
         type=_form,
         nargs="*",
         default=[],
-        help="beside feeds: hackernews=1 website=5 …",
+        help="in addition to feeds: hackernews=1 website=5 …",
     )
-    options.add_argument("--days", type=float, default=7.0, help="how long the world goes on after its start")
-    options.add_argument("--start", type=_moment, help="when it starts (ISO 8601); today at midnight UTC if not given")
-    options.add_argument("--busy", type=float, default=1.0, help="so many times as many posts as usual")
-    options.add_argument("--port", type=int, default=0, help="0: any that is free")
-    options.add_argument("--clock", metavar="START,RATE", help="as CATCHMENT_CLOCK; the machine's if not given")
-    options.add_argument("--home", type=Path, default=Path("."), help="where the clock's anchor lies")
-    options.add_argument("--fault-rate", type=float, default=0.0, help="the share of requests that meet a fault")
-    options.add_argument("--outage-rate", type=float, help="the share of a host's hours; a twentieth of the other rate")
+    options.add_argument("--days", type=float, default=7.0, help="how long the world posts after its start")
+    options.add_argument("--start", type=_moment, help="when it starts (ISO 8601); by default today at midnight UTC")
+    options.add_argument("--busy", type=float, default=1.0, help="factor for the number of posts")
+    options.add_argument("--port", type=int, default=0, help="0: any free port")
+    options.add_argument("--clock", metavar="START,RATE", help="like CATCHMENT_CLOCK; by default the machine's clock")
+    options.add_argument("--home", type=Path, default=Path("."), help="folder of the clock's anchor file")
+    options.add_argument("--fault-rate", type=float, default=0.0, help="share of requests that get a fault")
+    options.add_argument(
+        "--outage-rate", type=float, help="share of a host's hours; by default a twentieth of --fault-rate"
+    )
     options.add_argument("--script", type=Path, help="a JSON list of cues: faults for certain requests")
-    options.add_argument("--slow-seconds", type=float, default=0.2, help="on the wall, how long slow answers take")
-    options.add_argument("--log", type=Path, help="a file for a line about every request")
+    options.add_argument("--slow-seconds", type=float, default=0.2, help="duration of slow answers, in real time")
+    options.add_argument("--log", type=Path, help="log file, with a line for every request")
     return options
 
 

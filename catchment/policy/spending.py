@@ -84,7 +84,7 @@ def exceeded(totals: Totals, cost: int, caps: Caps) -> Period | None:
 
 
 def forecast(spent_in_month: int, by_day: Mapping[str, int], now: datetime) -> int:
-    """Returns what the whole month will have cost if it continues as in the last days, whose amounts are in
+    """Returns the forecast for the month if spending continues as in the last days, whose amounts are in
     `by_day`."""
     today = now.astimezone(UTC).date()
     first = min((date.fromisoformat(day) for day in by_day), default=today)

@@ -156,7 +156,7 @@ flag = ValueFormat("true or false (also 1/0, yes/no, on/off)", read_flag, lambda
 line = ValueFormat("text on one line", read_line)
 strong_key = ValueFormat(f"at least {SHORTEST_API_KEY} characters", read_strong_key)
 folder = ValueFormat("a folder", lambda text: Path(text).expanduser())
-size = ValueFormat("a size from 1KB on, as in 20MB", read_size, show_size)
+size = ValueFormat("a size of at least 1KB, such as 20MB", read_size, show_size)
 waits = ValueFormat("seconds, separated by commas, each up to 3600; or none", read_waits, show_waits)
 minutes = whole(1, 525_600)
 
@@ -168,7 +168,7 @@ def _user_names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-user_names = ValueFormat("names of users on X, separated by commas", _user_names, ",".join)
+user_names = ValueFormat("user names on X, separated by commas", _user_names, ",".join)
 days = whole(1, 36_500)
 moving = ValueFormat(
     "off, or a whole number of minutes from 1 to 525600", read_moving, lambda value: str(value or "off")
@@ -205,7 +205,7 @@ def read_prices(text: str) -> dict[str, int]:
     return prices
 
 
-dollars = ValueFormat("an amount in US dollars, as in 2.50", read_dollars, show_dollars)
+dollars = ValueFormat("an amount in US dollars, such as 2.50", read_dollars, show_dollars)
 prices = ValueFormat(
     f"prices in US dollars, separated by commas, of {', '.join(PRICES)}: item=0.00015,minimum=0.00015",
     read_prices,

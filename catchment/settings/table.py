@@ -160,7 +160,7 @@ class Settings:
         "CELERY_RESULT_BACKEND",
         address("redis", "rediss"),
         None,
-        "Where the distributed engine stores the results of tasks that are called by hand, for an hour.",
+        "Where the distributed engine stores the results of manually called tasks, for an hour.",
         default_words="database 2 of the broker's Redis server",
     )
     worker_count: int = setting(
@@ -248,8 +248,8 @@ class Settings:
         "CRAWLER_BATCH_SIZE",
         whole(1, 10_000),
         12,
-        "Number of due communities of a kind that are claimed at a time; the next batch is claimed when all "
-        "of one have started. What is requested by name (`collect --source`, `--kind`, `--all`) is claimed as "
+        "Number of due communities of a kind that are claimed at a time; the next batch is claimed once all of the "
+        "previous one have started. Sources that are requested (`collect --source`, `--kind`, `--all`) are claimed as "
         "workers become free.",
         is_live=True,
     )
@@ -264,8 +264,8 @@ class Settings:
         "CRAWLER_POST_LIMIT",
         whole(1, 1_000),
         100,
-        "Number of posts of a community to request first, also from the listing besides the newest. The "
-        "community's own `limit` and its tier override it.",
+        "Number of posts to request first from each listing of a community. The community's own `limit` and its tier "
+        "override it.",
     )
     crawler_sort: str = setting(
         "CRAWLER_SORT",
@@ -285,25 +285,25 @@ class Settings:
         "SCRAPER_ENABLED",
         flag,
         True,
-        "Whether users of X are collected on schedule. `collect --source` and tasks work in either case.",
+        "Whether X users are collected on schedule. `collect --source` and tasks work in either case.",
     )
     scraper_interval: int = setting(
         "SCRAPER_INTERVAL",
         minutes,
         _SCRAPER_INTERVAL,
-        "Minutes between two collections of a user of X; FETCH_INTERVAL_TWITTER_FEED overrides it.",
+        "Minutes between two collections of an X user; FETCH_INTERVAL_TWITTER_FEED overrides it.",
     )
     scraper_usernames: tuple[str, ...] = setting(
         "SCRAPER_USERNAMES",
         user_names,
         (),
-        "Users of X that are added as sources when collecting starts; those that exist already stay as they are.",
+        "X users that are added as sources when collecting starts; existing sources stay unchanged.",
     )
     scraper_limit: int = setting(
         "SCRAPER_LIMIT",
         whole(1, 1_000),
         100,
-        "Number of posts to read on the first visit of a user of X. The source's own `limit` overrides it.",
+        "Number of posts to read in the first collection of an X user. The source's own `limit` overrides it.",
     )
     intervals: Mapping[str, int] = members(
         "FETCH_INTERVAL_<KIND>", minutes, "Minutes between two collections of a source of this kind.", is_live=True
@@ -392,7 +392,8 @@ class Settings:
         "CATCHMENT_LOW_QUALITY_SOURCES",
         whole(1, 100_000),
         50,
-        "Maximum number of communities it collects, the longest neglected first.",
+        "Maximum number of communities that the job `crawl-low-quality` collects; those not collected for longest come "
+        "first.",
     )
     stop_seconds: float = setting(
         "CATCHMENT_STOP_SECONDS",
@@ -456,7 +457,7 @@ class Settings:
         "CATCHMENT_ALLOW_PRIVATE_NETWORKS",
         flag,
         False,
-        "Whether sources may be on this machine or in private networks. Link-local and metadata addresses are "
+        "Whether sources may be on this machine or in private networks. Link-local and cloud metadata addresses are "
         "never allowed.",
     )
     user_agent: str = setting(
@@ -472,7 +473,7 @@ class Settings:
         30.0,
         "Timeout in seconds. A transfer is aborted earlier if it is slower than 30 bytes per second for 20 seconds.",
     )
-    max_bytes: int = setting("CATCHMENT_MAX_BYTES", size, 20_000_000, "Maximum size of an answer, uncompressed.")
+    max_bytes: int = setting("CATCHMENT_MAX_BYTES", size, 20_000_000, "Maximum size of an answer after decompression.")
     retry_waits: tuple[float, ...] = setting(
         "CATCHMENT_RETRY_WAITS", waits, (1.0, 2.0, 4.0), "Seconds to wait before each retry of a request."
     )
@@ -553,7 +554,7 @@ class Settings:
         "CATCHMENT_TASK_MINUTES",
         whole(1, 10_080),
         60,
-        "Minutes after which a task that is not finished fails. The time before it begins does not count.",
+        "Time limit for a task in minutes, counted from when it starts.",
     )
 
     log_format: str = setting(

@@ -245,7 +245,7 @@ def recognised(platforms: Platforms, text: str) -> tuple[Kind, str]:
         commands = ", or ".join(f"`catchment sources add {kind.name} {shlex.quote(plain)}`" for kind in own)
         raise InvalidInput(
             "{text!r} is ambiguous",
-            "give one of them: {commands}",
+            "use one of them: {commands}",
             field="target",
             text=redact(plain)[:100],
             commands=commands,
@@ -254,7 +254,7 @@ def recognised(platforms: Platforms, text: str) -> tuple[Kind, str]:
         kinds = ", ".join(sorted(kind.name for kind in platforms.kinds()))
         raise InvalidInput(
             "no platform recognises {text!r}",
-            "give a URL, or the kind before the target: {kinds}",
+            "enter a URL, or the kind before the target: {kinds}",
             field="target",
             text=redact(plain)[:100],
             kinds=kinds,
@@ -331,7 +331,7 @@ def source_request(
         check_pace(interval_minutes, priority)
         if secret is not None and credential is not None:
             raise InvalidInput(
-                "the address contains a secret, but a credential is given as well", "give one of the two"
+                "the address contains a secret, but a credential is specified as well", "use only one of the two"
             )
         if secret is not None:
             credential = _keep_secret(store, safe, platform, target, secret, now, is_from_list=is_from_list)
@@ -372,12 +372,12 @@ def _target_as_typed(kind: str, text: str, credential: str | None) -> Target:
     if secret is not None or credential is not None:
         raise InvalidInput(
             "{problem}: a credential cannot be checked",
-            "add the source without one, and give it one later",
+            "add the source without a credential, and assign one later",
             "credential",
             problem=no_platform(kind),
         )
     if not plain or not plain.isprintable():
-        raise InvalidInput("the target is missing", "give a name, as in @NAME, or an address", field="target")
+        raise InvalidInput("the target is missing", "use a name, such as @NAME, or an address", field="target")
     target = Target(kind, plain)
     _check_length(target)
     return target

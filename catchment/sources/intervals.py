@@ -29,7 +29,7 @@ def minutes_from(text: str, unset: str = "") -> int | None:
     if text == unset:
         return None
     if not (text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS):
-        helps = "give a whole number, such as 60, or {unset}" if unset else "give a whole number, such as 60"
+        helps = "enter a whole number, such as 60, or {unset}" if unset else "enter a whole number, such as 60"
         raise InvalidInput("{text!r} is not a number of minutes", helps, field="interval", text=text[:50], unset=unset)
     return int(text)
 

@@ -85,7 +85,7 @@ class NameResolver:
         if not categories:
             raise InvalidInput(
                 "unknown category {name!r}",
-                "no source has a category yet; give one to a source",
+                "no source has a category yet; assign one first",
                 "category",
                 name=name[:100],
             )
@@ -115,12 +115,12 @@ class NameResolver:
         if len(matches) == 1:
             return matches[0][0]
         if not matches:
-            raise NotFound("there is no source called {text!r}", _LISTED, text=text[:100])
+            raise NotFound("there is no source named {text!r}", _LISTED, text=text[:100])
         choices = ", ".join(f"{source_id} ({name})" for source_id, name in matches[:_MOST_NAMED])
         more = " …" if len(matches) > _MOST_NAMED else ""
         raise InvalidInput(
             "{text!r} matches several sources",
-            "give the number of one: {choices}{more}",
+            "use the number of one: {choices}{more}",
             "source",
             text=text[:100],
             choices=choices,

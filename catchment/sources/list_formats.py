@@ -43,8 +43,8 @@ LONGEST_ATTRIBUTE = 100_000
 _DEEPEST = 100
 _LONGEST_CATEGORY = 100
 HELPS = (
-    "give OPML, CSV with a column `target` (or `url`), JSON: a list of objects with `kind` and `target`, "
-    "or a pool of communities: a list of objects with `name`, `tier`, `categories` and `quality_score`"
+    "use OPML, CSV with a column `target` (or `url`), JSON: a list of objects with `kind` and `target`, or a pool of "
+    "communities: a list of objects with `name`, `tier`, `categories` and `quality_score`"
 )
 
 
@@ -100,7 +100,7 @@ def read(body: bytes) -> SourceList:
         ) from None
     text = charset.decode(body, None)[0].lstrip("\ufeff \t\r\n")
     if not text or "\0" in text:
-        raise InvalidInput("this is no list of sources", HELPS)
+        raise InvalidInput("this is not a list of sources", HELPS)
     if text[:14].lower().startswith(("<!doctype html", "<html")):
         raise InvalidInput("this is a web page", HELPS)
     if text[0] == "<":
@@ -272,7 +272,7 @@ def _csv_rows(text: str) -> Iterator[PlacedRow]:
             values = (cell[1:] if _HARMLESS.match(cell) else cell for cell in cells)
             yield f"line {lines.line_num}", dict(zip(names, values, strict=False))
     except csv.Error:
-        raise InvalidInput("the list cannot be read as CSV, from line {line} on", HELPS, line=lines.line_num) from None
+        raise InvalidInput("the list is not valid CSV from line {line} on", HELPS, line=lines.line_num) from None
 
 
 def _header(cells: Sequence[str]) -> list[str]:
@@ -325,7 +325,7 @@ class _Outlines:
 
     def doctype(self, *_: object) -> None:
         # Allows entities that grow without end, and access to files of this machine.
-        raise InvalidInput("the list declares a document type (DOCTYPE)", "take that declaration out of the file")
+        raise InvalidInput("the list declares a document type (DOCTYPE)", "remove that declaration from the file")
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         if not self._above and name.lower() != "opml":

@@ -23,7 +23,7 @@ from catchment.store import Store
 from catchment.store.sources.sources import ListedChanges, SourceRequest
 
 NAMES_CREDENTIAL = (
-    "it names a credential",
+    "it specifies a credential",
     "the author of the list could send your secret to any host; if you trust it, import it with "
     "`--allow-credentials`, or with that box ticked",
 )

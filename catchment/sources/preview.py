@@ -116,7 +116,7 @@ def _first_items(visitor: Visitor, source: Source, platform: Platform, kind: Kin
         if reading.items or reading.skipped or reading.listed or not reading.follow:
             return _previewed(_with_details(reading, client, platform), visitor, source, exchange.answer.url)
         waiting = list(reading.follow)
-    raise Unreadable("{source}: page after page without a single item", "check it in a browser", source=source.name)
+    raise Unreadable("{source}: several pages in a row contain no items", "check it in a browser", source=source.name)
 
 
 def _with_details(reading: Reading, client: SourceClient, platform: Platform) -> Reading:

@@ -112,8 +112,8 @@ class Credentials(StorePart):
         stored = tx.one("SELECT platform, state FROM credentials WHERE name = ?", name)
         if stored and not replace:
             raise Conflict(
-                "there is a credential named {name!r} already (for {platform})",
-                "choose another name, or give --replace to put this one in its place",
+                "there is already a credential named {name!r} (for {platform})",
+                "choose another name, or use --replace",
                 name=name,
                 platform=stored[0],
             )

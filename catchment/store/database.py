@@ -478,17 +478,17 @@ def _first_line(error: BaseException) -> str:
 
 def _what_helps(text: str) -> Message:
     if "locked" in text:
-        return message("another program holds the file; stop it, or wait")
+        return message("another program is using the file; stop it, or wait")
     if "disk is full" in text or "No space left" in text:
-        return message("make room on the disk; nothing that was committed is lost")
+        return message("free some disk space; no committed data is lost")
     if "readonly" in text or "read-only" in text or "Permission denied" in text:
         return message("give this user the right to write to the database and its folder")
     if "malformed" in text or "not a database" in text:
         return message("the file is damaged: restore a backup (`catchment restore FILE`)")
     if "disk I/O error" in text or "File too large" in text:
-        return message("see that the disk has room, can be written to and is sound")
+        return message("check that the disk has free space, is writable and is not damaged")
     if "connect" in text or "refused" in text:
-        return message("is the database server running, and is CATCHMENT_DATABASE_URL right?")
+        return message("is the database server running, and is CATCHMENT_DATABASE_URL correct?")
     return message("")
 
 

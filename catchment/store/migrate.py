@@ -229,7 +229,7 @@ def back_up(database: Database, to: Path) -> Path:
     file = _sqlite_file(database, message("`pg_dump` makes backups of PostgreSQL"))
     to.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if to.exists():
-        raise InvalidInput("{file} already exists", "give another name", file=str(to))
+        raise InvalidInput("{file} already exists", "choose another name", file=str(to))
     # Under another name until it is complete and checked: a file that cannot be restored must not look like a backup.
     # That name is nobody's: neither a file of the user's nor a backup by another process is lost.
     part = to.with_name(f"{to.name}.{os.urandom(4).hex()}.part")
@@ -299,7 +299,7 @@ def _copy(path: Path, other: Path) -> None:
 
 def _check_backup(backup: Path) -> None:
     if not backup.is_file():
-        raise InvalidInput("there is no file {backup}", "give the path of a backup", backup=str(backup))
+        raise InvalidInput("there is no file {backup}", "check the path of the backup", backup=str(backup))
     if (fault := _fault_of_file(backup)) is not None:
         raise InvalidInput("{backup} {fault}", "use another backup", backup=str(backup), fault=fault)
     with closing(_read_only(backup)) as connection:

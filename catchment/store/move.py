@@ -120,7 +120,7 @@ def _refuse_same(source: Database, target: Database) -> None:
     else:
         is_same = False
     if is_same:
-        raise InvalidInput("the archive is in {url} already", "give another database", field="to", url=target.shown_url)
+        raise InvalidInput("the archive is already in {url}", "use another database", field="to", url=target.shown_url)
 
 
 def _refuse_while_in_use(database: Database, home: Path, now: datetime, but: Presence | None = None) -> None:
@@ -149,8 +149,8 @@ def _set_up(target: Database, home: Path, now: datetime) -> None:
         count = target.read(lambda tx, table=table: _count(tx, table))  # type: ignore[misc]
         if count > _rows_of_an_empty(table, target):
             raise Conflict(
-                "{url} holds an archive already ({count} rows in {table})",
-                "give an empty database; nothing was changed",
+                "{url} already contains an archive ({count} rows in {table})",
+                "use an empty database; nothing was changed",
                 url=target.shown_url,
                 count=count,
                 table=table.name,
@@ -243,7 +243,7 @@ class _Move:
         if changed:
             raise Conflict(
                 "the archive has changed meanwhile ({tables})",
-                "stop what uses it, and run the same command again",
+                "stop the program that uses it, and run the same command again",
                 tables=", ".join(changed),
             )
 
@@ -312,8 +312,8 @@ class _Move:
             return copied
         if any(row[0] != self._source.shown_url for row in rows):
             raise Conflict(
-                "{url} holds an unfinished copy of another archive ({other})",
-                "give an empty database; nothing was changed",
+                "{url} contains an unfinished copy of another archive ({other})",
+                "use an empty database; nothing was changed",
                 url=self._target.shown_url,
                 other=rows[0][0],
             )

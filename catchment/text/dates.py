@@ -128,7 +128,7 @@ def asked_moment(text: str) -> datetime:
         at = _iso_moment(text)
         return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise ValueError("not a time; give one like 2026-03-01T00:00:00Z") from None
+        raise ValueError("not a time; use one like 2026-03-01T00:00:00Z") from None
 
 
 class AskedTime(NamedTuple):
@@ -161,7 +161,7 @@ class AskedTime(NamedTuple):
             raise ValueError(NO_TIME) from None
 
 
-NO_TIME = "not a time; give one like 2026-03-01, 2026-03-01T00:00:00Z, yesterday or 2d (two days ago)"
+NO_TIME = "not a time; use one like 2026-03-01, 2026-03-01T00:00:00Z, yesterday or 2d (two days ago)"
 RELATIVE_TIME = "(today|yesterday|[1-9][0-9]{0,4}(min|h|d|w))"
 """The short forms of a relative time, as a regular expression. Longer ones ("2 days ago") are parsed as well."""
 _DAYS = {"today": 0, "yesterday": 1, "今天": 0, "昨天": 1}

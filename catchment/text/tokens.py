@@ -176,7 +176,7 @@ def understand(question: str) -> Query:
     apart = [[segment] for segment in segments(_QUOTED.sub(" ", question))]
     phrases = [group for group in (*together, *apart) if group]
     if not phrases:
-        raise InvalidInput("there is no word in this question", "give at least one letter, digit or character", "q")
+        raise InvalidInput("the query contains no words", "enter at least one letter, digit or character", "q")
     needed = sorted({term for phrase in phrases for segment in phrase for term in _needed(segment)})
     return Query(
         patterns=tuple(dict.fromkeys(_pattern(phrase) for phrase in phrases)),

@@ -33,11 +33,11 @@ from catchment.web.pages.session import failure_page, is_for_a_person
 log = logger(__name__)
 
 WHAT = """\
-Everything that catchment knows, for programs. Times are ISO 8601 with offset, in UTC; unknown is null, never 0.
+The JSON API of catchment. Times are ISO 8601 with offset, in UTC; unknown values are null, never 0.
 
-Lists answer `{"items": […], "next": …}`; give `next` as `after` to get what follows. Every failure has one shape,
-`{"error": {"code", "message", "retryable"}, "meta": {"request_id"}}`. Send `X-Request-ID` to find your request in the
-log; it comes back in the answer.
+Lists are `{"items": […], "next": …}`; pass `next` as `after` to get the next page. All errors have the same form,
+`{"error": {"code", "message", "retryable"}, "meta": {"request_id"}}`. To find your request in the log, send your own
+`X-Request-ID`; the answer repeats it.
 """
 
 # Only documents the key: the check is in the middleware around the whole application, before anything is read.
@@ -46,11 +46,11 @@ _KEY = [
     Security(APIKeyHeader(name="X-API-Key", auto_error=False, scheme_name="X-API-Key", description="The same key.")),
 ]
 _FAILURES = {
-    **failure(400, "Something given is wrong; `field` says which part."),
-    **failure(401, "No key, or none that is known."),
+    **failure(400, "Invalid input; `field` names the invalid part."),
+    **failure(401, "API key missing or unknown."),
     **failure(429, "Too many wrong API keys from this address; `Retry-After` says how long to wait."),
-    **failure(500, "Something went wrong here; the log says what."),
-    **failure(503, "The database cannot do this now."),
+    **failure(500, "Internal error; see the log."),
+    **failure(503, "The database is unavailable."),
 }
 GUARDED = [part.router for part in (sources, items, runs, spending, credentials, events, settings, tasks)] + [
     health.metrics_router

@@ -95,7 +95,7 @@ class RequestDeadline(H11Protocol):
             self._deadline = None
 
     def _give_up(self) -> None:
-        log.info("a request did not arrive in time", seconds=self.request_seconds)
+        log.info("a request did not arrive completely in time", seconds=self.request_seconds)
         self.transport.abort()
 
 
@@ -203,7 +203,7 @@ def _cannot_listen(host: str, port: int, error: OSError) -> CatchmentError:
         return Conflict("another program already listens on {where}", helps, where=where)
     if error.errno == errno.EACCES:
         return InvalidInput(
-            "this user has no permission to listen on {where}", "any user may listen on ports from 1024 up", where=where
+            "this user has no permission to listen on {where}", "any user can listen on ports from 1024 up", where=where
         )
     return InvalidInput(
         "cannot listen on {where}: {why}", "127.0.0.1 is the usual address", where=where, why=error.strerror

@@ -236,7 +236,7 @@ def test_a_test_really_asks_and_what_comes_counts(catchment: Catchment, reddit: 
 def test_whom_a_refusal_is_about_is_said_once(catchment: Catchment, reddit: Hostile) -> None:
     added(catchment)
     reddit.on("/api/v1/access_token", reply(b'{"error": "invalid_grant"}', content_type="application/json"))
-    assert catchment("credentials", "test", "main").out.startswith("Credential main: Reddit gives no token")
+    assert catchment("credentials", "test", "main").out.startswith("Credential main: Reddit issued no token")
 
 
 def test_people_are_told_that_a_community_is_read_without_a_key(catchment: Catchment, reddit: Hostile) -> None:
@@ -291,7 +291,7 @@ def test_what_no_given_key_opens_is_named_and_the_rest_is_done(
     monkeypatch.setenv("COOKIE_MASTER_KEY", "the new master key,another master key")
     said = catchment("credentials", "rotate-key", "--json")
     assert said.failure == (7, "VAULT_ERROR")
-    assert "1 secret encrypted again; no given key decrypts main (credentials)" in said.err
+    assert "1 secret encrypted again; no available key decrypts main (credentials)" in said.err
     # What helps is no secret, and is not hidden as one.
     assert ("set COOKIE_MASTER_KEY to the new key" in said.err, "REDACTED" in said.err) == (True, False)
     monkeypatch.delenv("COOKIE_MASTER_KEY")

@@ -242,7 +242,9 @@ def test_sources_are_listed_one_a_line_on_a_terminal_of_80_columns(
     assert all(cell_len(line) <= 80 for line in lines)
     assert lines[0].split()[-1] == "MISSING"
     # The sentence stands where one source is shown.
-    assert "nothing is there (HTTP 404 Not Found)" in " ".join(catchment("sources", "show", 1).out.split())
+    assert "there is nothing at this address (HTTP 404 Not Found)" in " ".join(
+        catchment("sources", "show", 1).out.split()
+    )
 
 
 def test_items_visits_and_webhooks_are_listed_one_a_line_on_a_terminal_of_80_columns(

@@ -11,15 +11,15 @@ def test_a_forgotten_item_is_gone_recorded_and_stays_away(catchment: Catchment, 
     catchment("sources", "add", "rss", feed.url)
     catchment("collect")
     assert catchment("forget", "item", 1, "--json").failure == (2, "INVALID_INPUT"), "not without --yes"
-    record = catchment("forget", "item", 1, "--yes", "--reason", "asked for", "--json").json
-    assert (record["item_count"], record["answer_count"], record["reason"]) == (1, 1, "asked for")
+    record = catchment("forget", "item", 1, "--yes", "--reason", "requested", "--json").json
+    assert (record["item_count"], record["answer_count"], record["reason"]) == (1, 1, "requested")
     assert "Backups" in record["still_held"]
     feed.post("news-3")
     assert catchment("collect", "--all", "--json").json["new"] == 1
     assert [item["id"] for item in catchment("items", "--json").lines] == [3, 2]
     (listed,) = catchment("forgotten", "--json").json
     assert listed == {name: value for name, value in record.items() if name != "still_held"}
-    assert "asked for" in catchment("forgotten").out
+    assert "requested" in catchment("forgotten").out
     assert catchment("forget", "item", 1, "--yes", "--json").failure == (4, "NOT_FOUND")
 
 

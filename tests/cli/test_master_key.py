@@ -73,7 +73,7 @@ def test_a_key_taken_away_is_missed_by_name_and_none_is_made_in_its_place(
     assert "set COOKIE_MASTER_KEY to the previous key" in said.json["error"]["message"]
     assert not (home / "master-key").exists()
     # Whoever reads a secret is not told to make a new key either: it would open nothing.
-    lost = ("wrong", "there is no master key, and 1 secret is locked with one")
+    lost = ("wrong", "there is no master key, and 1 secret is encrypted with one")
     assert found(catchment, "master key") == [lost]
     assert found(catchment, "vault")[0] == (lost[0], f"mine: {lost[1]}")
     # Beside a file, too, what it locked is missed, and the error says which key that was.

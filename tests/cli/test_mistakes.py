@@ -124,7 +124,7 @@ def test_items_are_asked_for_since_a_time_counted_back_from_now(catchment: Catch
     catchment("migrate")
     assert catchment("items", "--since", "yesterday", "--until", "2d", "--json").code == 0
     told = catchment("items", "--since", "never")
-    assert told.err.startswith("error: --since: 'never' is not a time; give one like 2026-03-01")
+    assert told.err.startswith("error: --since: 'never' is not a time; use one like 2026-03-01")
 
 
 def test_what_is_followed_already_is_a_conflict_that_names_the_source(catchment: Catchment) -> None:

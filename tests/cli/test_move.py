@@ -33,7 +33,7 @@ def test_people_are_told_what_to_do_next(catchment: Catchment, target: str) -> N
     assert "set CATCHMENT_DATABASE_URL" in said.out
     again = catchment("move", "--to", target)
     assert again.code == 5
-    assert "holds an archive already" in again.err
+    assert "already contains an archive" in again.err
 
 
 @pytest.mark.parametrize(

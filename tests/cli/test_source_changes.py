@@ -28,7 +28,7 @@ def test_a_change_that_cannot_be_is_refused_with_what_would_help(catchment: Catc
     catchment("sources", "add", "rss", "https://a.example/feed")
     for arguments, words in (
         ((), "nothing to change"),
-        (("--interval", "often"), "'often' is not a number of minutes — give a whole number, such as 60, or kind"),
+        (("--interval", "often"), "'often' is not a number of minutes — enter a whole number, such as 60, or kind"),
         (("--interval", "0"), "1 to 525600"),
         (("--set", "sort=new"), "rss has no setting 'sort'"),
         (("--name", " "), "a source needs a name"),
@@ -69,7 +69,7 @@ def test_a_source_is_collected_by_its_name_or_target_and_the_result_says_how_it_
     assert (result["source_id"], result["new"], result["watermark_updated"]) == (1, 0, False)
     said = catchment("collect", "--source", "news", "--json")
     assert said.failure == (2, "INVALID_INPUT")
-    for words in ("1 (Daily news)", "2 (Other news)", "give the number of one"):
+    for words in ("1 (Daily news)", "2 (Other news)", "use the number of one"):
         assert words in said.err
     assert catchment("collect", "--source", "weather", "--json").failure == (4, "NOT_FOUND")
     assert catchment("collect", "--source", 7, "--json").failure == (4, "NOT_FOUND")

@@ -140,7 +140,7 @@ def test_being_told_to_wait_counts_against_nobody_and_is_obeyed(here: TownApp) -
     feed.says.append(SlowDown("too many requests", status=429, retry_at=retry_at))
     here.collect(source)
     progress = here.progress(source)
-    assert (progress.failures_in_a_row, progress.next_due_at, progress.due_reason) == (0, retry_at, "told to wait")
+    assert (progress.failures_in_a_row, progress.next_due_at, progress.due_reason) == (0, retry_at, "asked to wait")
     assert here.collect(after=timedelta(minutes=10)) == []
     (result,) = here.collect(after=timedelta(minutes=10))
     assert result.outcome == Outcome.SUCCEEDED

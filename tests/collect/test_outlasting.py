@@ -12,7 +12,7 @@ from tests.town import TownApp
 
 
 def away(*_: object) -> None:
-    raise StoreError("the database is away")
+    raise StoreError("the database is unavailable")
 
 
 def slips(*_: object) -> None:

@@ -199,7 +199,7 @@ def test_what_could_not_be_given_back_is_free_once_the_database_is_there_again(
     here: TownApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away(*_: object) -> None:
-        raise StoreError("the database is away")
+        raise StoreError("the database is unavailable")
 
     crowd = Crowd(here)
     sources = crowd.follow("crowd", 6)

@@ -210,7 +210,7 @@ def test_a_child_that_hangs_is_gone_within_five_seconds_after_the_time_for_a_sto
     worker.signal(signal.SIGTERM)
     assert worker.code(WAIT_SECONDS) == 1
     until(lambda: not psutil.pid_exists(child.pid))
-    assert "did not end in time" in worker.stderr.read()
+    assert "did not stop in time" in worker.stderr.read()
     until(lambda: deployment.app.presence.bury(deployment.app.clock.now()) or not held(deployment))
     assert deployment.app.store.sources.with_progress(source)[1].failures_in_a_row == 0
 

@@ -84,10 +84,10 @@ def test_a_full_redis_ends_nobody_and_work_goes_on_when_it_has_room_again(brittl
     feed.release()
     wait_for_line(worker, "no follow-up was sent")
     wait_for_line(worker, "the message broker refuses this worker")
-    wait_for_line(beat, "the message broker takes no hints")
+    wait_for_line(beat, "the message broker does not accept hints")
     assert brittle.visited() == 2
     brittle.redis.client.config_set("maxmemory", "0")
-    wait_for_line(beat, "the message broker takes hints again")
+    wait_for_line(beat, "the message broker accepts hints again")
     wait_for_line(worker, "the message broker accepts this worker again")
     until(lambda: brittle.visited() == 3)
     assert visits(brittle) == 3

@@ -397,7 +397,7 @@ def test_without_its_master_key_no_webhook_is_added(tmp_path: Path) -> None:
     teller.webhook("https://hooks.example/")
     teller.close()
     teller = Teller(folder, url, master_key=None)
-    with pytest.raises(VaultError, match="1 secret is locked with one"):
+    with pytest.raises(VaultError, match="1 secret is encrypted with one"):
         teller.webhook("https://hooks.example/more")
     assert len(teller.store.deliveries.page()) == 1
     teller.close()

@@ -124,7 +124,7 @@ def test_members_of_any_size_are_put_together(size):
     ("packed", "encoding"), [(gzip.compress(b"") * 500_000, "gzip"), (PAGE, ",".join(["identity"] * 20))]
 )
 def test_a_body_packed_a_thousand_times_over_is_nobodys_honest_answer(packed, encoding):
-    with pytest.raises(Unreadable, match="the server is at fault"):
+    with pytest.raises(Unreadable, match="the problem is on the server"):
         decoded(packed, encoding, 20_000_000)
 
 

@@ -41,7 +41,7 @@ def test_only_a_chain_of_permanent_redirects_moves_a_source(door, server, codes,
 
 def test_circles_end(door, server):
     server.on("/b", redirect("/a"))
-    with pytest.raises(AddressRefused, match="in a circle"):
+    with pytest.raises(AddressRefused, match="in a loop"):
         door.ask(server.on("/a", redirect("/b")))
     assert len(server.seen) == 2
 

@@ -182,7 +182,7 @@ def test_a_pause_that_is_too_long_to_wait_for_ends_the_call(new_door, server):
     server.on(f"{PUBLIC}/robots.txt", reply(b"User-agent: *\nCrawl-delay: 20\n"))
     server.on(f"{PUBLIC}/page", reply())
     door.ask(f"{PUBLIC}/page")
-    with pytest.raises(SlowDown, match="asks for a pause") as failure:
+    with pytest.raises(SlowDown, match="requires a pause") as failure:
         door.ask(f"{PUBLIC}/page")
     assert failure.value.retry_at == door.clock.now() + timedelta(seconds=20)
 

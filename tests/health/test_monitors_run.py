@@ -123,7 +123,7 @@ def test_deferred_visits_are_no_failures_but_refusals_are(quick: TownApp) -> Non
     fail(quick, 9, SlowDown("the budget is used up"))
     quick.collect(*sources)
     assert looked_at(quick, "monitor-success") == []
-    fail(quick, 2, SlowDown("told to wait", status=429))
+    fail(quick, 2, SlowDown("asked to wait", status=429))
     quick.collect(*sources)
     assert looked_at(quick, "monitor-success") == [("platform feeds visits", "P1")]
 

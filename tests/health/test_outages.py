@@ -540,7 +540,7 @@ def test_a_new_source_with_a_wrong_address_is_no_standstill(small: Deployment) -
     for number in range(2):
         small.feed(f"https://site{number}.example/feed")
     small.tick()
-    small.net.away["typo.example"] = lambda: Missing("nothing is there (404)", status=404)
+    small.net.away["typo.example"] = lambda: Missing("there is nothing at this address (404)", status=404)
     small.feed("https://typo.example/feed")
     small.run(3 * HOUR + 30 * MINUTE)
     assert (small.subjects, small.is_ok) == ([], True)

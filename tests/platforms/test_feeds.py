@@ -239,7 +239,7 @@ def test_a_page_that_carries_rdf_is_a_page():
 
 def test_a_page_where_a_feed_was_is_a_failure_and_no_empty_feed():
     for request in (LATER, Request(URL, state={"discovered": True})):
-        with pytest.raises(Unreadable, match="an HTML page came where a feed was expected"):
+        with pytest.raises(Unreadable, match="an HTML page was returned instead of a feed"):
             read("<!doctype html><title>Soon back</title>", request)
 
 
@@ -254,16 +254,16 @@ def test_the_content_type_is_not_believed(kind):
         (b"", "the answer is empty"),
         (b" \r\n\t", "the answer is empty"),
         (b"\xef\xbb\xbf", "the answer is empty"),
-        (b"OK", "what came is no feed"),
+        (b"OK", "the answer is not a feed"),
         (b'<?xml version="1.0"?><opml version="2.0"><body/></opml>', "not a feed: <opml>"),
         (b'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"/>', "not a feed: <urlset>"),
-        (b"{}", "JSON came that is no feed"),
-        (b"[1, 2]", "JSON came that is no feed"),
-        (b'{"error": "not found"}', "JSON came that is no feed"),
-        (b'{"version": "https://jsonfeed.org/version/1", "title": "T"}', "without its list of items"),
-        (b'{"version": "https://jsonfeed.org/version/1", "items": [{"id": "1"', "torn or broken"),
-        (b"[" * 100_000, "torn or broken"),
-        (bytes(range(256)) * 20, "what came is no feed"),
+        (b"{}", "the answer is JSON, but not a feed"),
+        (b"[1, 2]", "the answer is JSON, but not a feed"),
+        (b'{"error": "not found"}', "the answer is JSON, but not a feed"),
+        (b'{"version": "https://jsonfeed.org/version/1", "title": "T"}', "has no list of items"),
+        (b'{"version": "https://jsonfeed.org/version/1", "items": [{"id": "1"', "incomplete or malformed"),
+        (b"[" * 100_000, "incomplete or malformed"),
+        (bytes(range(256)) * 20, "the answer is not a feed"),
     ],
 )
 def test_what_is_no_feed_is_said_to_be_none(body, words):

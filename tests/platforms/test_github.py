@@ -85,9 +85,9 @@ def test_a_page_has_one_address_however_it_was_typed(typed, address):
     ("typed", "words"),
     [
         ("torvalds/linux", "is not a language"),
-        ("https://github.com/torvalds/linux", "only the trending pages"),
+        ("https://github.com/torvalds/linux", "only GitHub's trending pages"),
         ("https://github.com/trending/developers", "developers"),
-        ("https://github.com/", "only the trending pages"),
+        ("https://github.com/", "only GitHub's trending pages"),
         ("https://gitlab.com/explore", "is not a language"),
         ("", "no language"),
     ],

@@ -139,7 +139,7 @@ def test_a_list_or_a_search_has_one_address(typed: str, address: str, listing: s
     ],
 )
 def test_a_wrong_target_is_answered_with_right_ones(typed: str) -> None:
-    with pytest.raises(InvalidInput, match=r"top, new, best, ask, show or job, search:WORDS") as failure:
+    with pytest.raises(InvalidInput, match=r"top, new, best, ask, show, job or search:WORDS") as failure:
         hackernews.understand(typed)
     assert failure.value.field == "target"
 

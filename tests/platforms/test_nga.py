@@ -197,7 +197,7 @@ def test_chinese_is_decoded_whatever_it_was_encoded_in(text: str) -> None:
 def test_wrong_bytes_are_an_error_or_left_out() -> None:
     body = "<p>渡船".encode("gb18030") + b"\xff\x80" + "码头</p>".encode("gb18030")
     assert "�" not in decoded(body, is_strict=False)
-    with pytest.raises(Exception, match="bytes that are no text"):
+    with pytest.raises(Exception, match="bytes that are not text"):
         decoded(body)
 
 

@@ -113,21 +113,21 @@ def test_the_address_of_a_listing_sets_which_is_read(typed: str, settings: dict[
     [
         ("u/spez", "only communities"),
         ("https://www.reddit.com/user/spez/submitted", "only communities"),
-        ("RiverBoats", "names no community"),
-        ("https://www.reddit.com/", "names no community"),
-        ("r/", "names no community"),
-        ("r/a+b", "add each of them by itself"),
-        ("r/random", "another one each time"),
-        ("r/what a name", "cannot be called"),
+        ("RiverBoats", "does not name a community"),
+        ("https://www.reddit.com/", "does not name a community"),
+        ("r/", "does not name a community"),
+        ("r/a+b", "add each one separately"),
+        ("r/random", "a different one each time"),
+        ("r/what a name", "is not a valid name"),
         ("https://www.reddit.com/r/RiverBoats/comments/a1/locks/", "its community is r/RiverBoats"),
         ("https://www.reddit.com/r/RiverBoats/s/AbC", "its community is r/RiverBoats"),
         ("https://www.reddit.com/r/RiverBoats/search?q=locks", "searches"),
         ("https://www.reddit.com/r/RiverBoats/gilded", "one of new, top"),
         ("https://www.reddit.com/comments/a1", "one post"),
-        ("https://redd.it/a1", "no address of a community"),
-        ("https://example.com/r/RiverBoats", "no address of a community"),
-        ("ftp://www.reddit.com/r/RiverBoats", "no address of a community"),
-        ("https://[www.reddit.com/r/x", "broken"),
+        ("https://redd.it/a1", "not the address of a community"),
+        ("https://example.com/r/RiverBoats", "not the address of a community"),
+        ("ftp://www.reddit.com/r/RiverBoats", "not the address of a community"),
+        ("https://[www.reddit.com/r/x", "malformed"),
     ],
 )
 def test_what_is_no_community_is_answered_with_what_would_be_right(typed: str, says: str) -> None:
@@ -217,7 +217,7 @@ def test_a_listing_that_breaks_off_above_what_is_stored_proves_nothing() -> None
     reading = read(sample("empty.json"), known)
     assert (reading.is_torn, reading.notes) == (
         True,
-        ("a page came empty where more was announced: it is asked again",),
+        ("a page was empty although more was announced: it will be requested again",),
     )
     for legitimate in (with_key(), with_key("top", mark=Watermark(NOW))):
         assert not read(sample("empty.json"), requests.next_page(legitimate, "t3_a9")).is_torn

@@ -117,8 +117,8 @@ def test_a_thread_that_is_missing_says_nothing_about_a_community() -> None:
     [
         ("https://oauth.reddit.com/subreddits/search?q=riverboats", "there is no community r/riverboats"),
         ("https://www.reddit.com/subreddits/search.rss?q=riverboats", "there is no community r/riverboats"),
-        ("https://oauth.reddit.com/r/Ships/new?raw_json=1", "r/riverboats now leads to r/ships"),
-        ("https://www.reddit.com/r/Ships.rss", "r/riverboats now leads to r/ships"),
+        ("https://oauth.reddit.com/r/Ships/new?raw_json=1", "r/riverboats now redirects to r/ships"),
+        ("https://www.reddit.com/r/Ships.rss", "r/riverboats now redirects to r/ships"),
     ],
 )
 def test_a_redirect_away_from_the_community_is_no_answer(led_to: str, says: str) -> None:
@@ -311,10 +311,10 @@ def test_a_login_is_never_kept_and_knows_no_source() -> None:
     [
         (200, {"error": "invalid_grant"}, "no token for this key: invalid_grant"),
         (200, {"error": "unauthorized_client", "error_description": "Only scripts"}, "this key: Only scripts"),
-        (200, {}, "gives no token for this key"),
-        (200, {"access_token": ""}, "gives no token for this key"),
-        (401, {"message": "Unauthorized", "error": 401}, "does not know this key"),
-        (400, {"error": "unsupported_grant_type"}, "does not know this key: unsupported_grant_type"),
+        (200, {}, "issued no token for this key"),
+        (200, {"access_token": ""}, "issued no token for this key"),
+        (401, {"message": "Unauthorized", "error": 401}, "does not recognise this key"),
+        (400, {"error": "unsupported_grant_type"}, "does not recognise this key: unsupported_grant_type"),
     ],
 )
 def test_a_login_without_a_token_has_failed_whatever_its_status(
@@ -408,7 +408,7 @@ def test_a_recorded_trouble_that_passes_is_waited_for(captures: Path, door: Door
 
 FINAL: dict[str, tuple[type[PlatformError], bool, str]] = {
     "400_html": (Refused, False, "the request is not accepted"),
-    "403_bare": (Refused, False, "access is refused"),
+    "403_bare": (Refused, False, "access was refused"),
     "403_insufficient_scope": (LoginNeeded, True, "the key may not read this"),
     "403_quarantined": (Refused, False, "r/riverboats is quarantined"),
     "404_json": (Missing, False, "there is no community r/riverboats"),
@@ -439,7 +439,7 @@ def test_a_recorded_redirect_to_another_community_is_followed_and_not_believed(
     path, says = REDIRECTED[name]
     server.on(NEW, record(captures, name))
     server.on(path, GOOD)
-    with pytest.raises(Missing, match=f"r/riverboats now leads to .*{says}"):
+    with pytest.raises(Missing, match=f"r/riverboats now redirects to .*{says}"):
         door.ask(KEYED)
     assert asked_for(server) == [TOKEN, NEW, path]
 
@@ -487,7 +487,7 @@ def test_a_recorded_login_that_failed_is_not_repeated(captures: Path, door: Door
 
 PAGES = {
     "blocked_network_policy": (Refused, FailureScope.HOST, "blocks us"),
-    "js_challenge_shell": (Refused, FailureScope.HOST, "a browser"),
+    "js_challenge_shell": (Refused, FailureScope.HOST, "a bot check"),
     "over18_interstitial": (Refused, FailureScope.REQUEST, "for adults"),
 }
 

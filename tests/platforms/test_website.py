@@ -275,10 +275,10 @@ def test_an_address_has_one_form(url, one_form):
     ("body", "error", "words"),
     [
         (b"", Unreadable, "empty"),
-        (b"%PDF-1.7 ...", Unreadable, "no web page"),
-        (b'{"a": 1}', Unreadable, "no web page"),
-        (f"<html><title>Access denied</title><body><p>{WORDS * 3}</p></body></html>".encode(), Refused, "browser"),
-        (f"<html><title>页面不存在</title><body><p>{WORDS * 3}</p></body></html>".encode(), Missing, "no such page"),
+        (b"%PDF-1.7 ...", Unreadable, "not a web page"),
+        (b'{"a": 1}', Unreadable, "not a web page"),
+        (f"<html><title>Access denied</title><body><p>{WORDS * 3}</p></body></html>".encode(), Refused, "a bot check"),
+        (f"<html><title>页面不存在</title><body><p>{WORDS * 3}</p></body></html>".encode(), Missing, "does not exist"),
         (f"<html><body>{'<div>' * 900}{WORDS * 3}{'</div>' * 900}</body></html>".encode(), Unreadable, "no main text"),
     ],
 )

@@ -121,7 +121,7 @@ def test_a_real_check_for_browsers_is_refused(captures):
 
 
 def test_a_real_page_of_hardly_any_words_says_so(captures):
-    with pytest.raises(Unreadable, match="hardly any words"):
+    with pytest.raises(Unreadable, match="hardly any text"):
         page(captures, "a2web_example_com_tiny_page")
 
 

@@ -74,10 +74,10 @@ def test_the_database_goes_before_the_environment_and_that_before_the_default() 
         (None, 60 * 60, NextDue()),
         (15, None, NextDue(minutes(15), "own interval")),
         (15, 60, NextDue(minutes(15), "own interval")),
-        (15, 20 * 60, NextDue(minutes(20), "the source asks to be polled less often")),
-        (None, 61 * 60, NextDue(minutes(61), "the source asks to be polled less often")),
-        (None, 10**9, NextDue(NOW + timedelta(days=1), "the source asks to be polled less often")),
-        (2880, 10**9, NextDue(NOW + timedelta(days=2), "the source asks to be polled less often")),
+        (15, 20 * 60, NextDue(minutes(20), "the source asks to be collected less often")),
+        (None, 61 * 60, NextDue(minutes(61), "the source asks to be collected less often")),
+        (None, 10**9, NextDue(NOW + timedelta(days=1), "the source asks to be collected less often")),
+        (2880, 10**9, NextDue(NOW + timedelta(days=2), "the source asks to be collected less often")),
     ],
 )
 def test_after_a_success_the_interval_counts_and_the_source_may_only_ask_for_more(
@@ -118,7 +118,7 @@ def test_after_many_failures_a_source_waits_longer_and_longer_but_never_for_ever
 def test_who_is_told_to_wait_waits_as_told_within_reason(
     own: int | None, retry_at: datetime | None, at: datetime
 ) -> None:
-    assert next_due_when_told_to_wait(holding(own), retry_at, NOW) == NextDue(at, "told to wait")
+    assert next_due_when_told_to_wait(holding(own), retry_at, NOW) == NextDue(at, "asked to wait")
 
 
 @given(

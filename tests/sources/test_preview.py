@@ -140,7 +140,7 @@ def test_what_helps_before_a_source_is_added_speaks_of_no_source(app: App, serve
     with pytest.raises(PlatformError) as failure:
         checked(app, "rss", server.on("/feed", status(code)))
     assert failure.value.helps
-    for words in ("asked again", "tried again", "new address", "remove", "this one"):
+    for words in ("requested again", "retried", "new address", "remove", "this one"):
         assert words not in failure.value.helps
 
 

@@ -20,7 +20,7 @@ FAILURES_BEFORE_PROBATION = 3
 """Less than the default: histories are short."""
 UNREACHABLE = ("SERVER_TROUBLE", "TIMEOUT_ERROR")
 OFTEN = 3
-ASKED = "the source asks to be polled less often"
+ASKED = "the source asks to be collected less often"
 
 
 @dataclass(frozen=True)
@@ -241,7 +241,7 @@ class Truth:
         wait = self.interval(source)
         if code == "SLOW_DOWN":
             pause = min(timedelta(minutes=15), wait)
-            source.due_at, source.why = retry_at or now + pause, "told to wait"
+            source.due_at, source.why = retry_at or now + pause, "asked to wait"
             source.due_at = min(max(source.due_at, now + timedelta(seconds=1)), now + DAY)
         elif source.failures_in_a_row >= FAILURES_BEFORE_PROBATION:
             longer = wait * 2 ** (source.failures_in_a_row - FAILURES_BEFORE_PROBATION + 1)
@@ -257,7 +257,7 @@ class Truth:
             # A server's wish only delays.
             usual = source.due_at or now + wait
             if min(retry_at, now + DAY) > usual:
-                source.due_at, source.why = min(retry_at, now + DAY), "told to wait"
+                source.due_at, source.why = min(retry_at, now + DAY), "asked to wait"
         is_full = is_counted and source.failures_in_a_row >= FAILURES_BEFORE_PROBATION
         source.has_alert |= code in ("LOGIN_NEEDED", "GONE") or is_full
         if code == "GONE" and source.is_active:

@@ -96,7 +96,7 @@ def fill(desk: Desk) -> None:
     store.cached_sources.count(now, CacheCounts(2, 1))
     store.sources.set_state(board.id, SourceState.PAUSED, "on leave", desk.now)
     desk.show(other, post("told in confidence", author="somebody"))
-    store.deletion.forget(Forget("author", "feeds", "test", "asked for", author="somebody"), desk.now)
+    store.deletion.forget(Forget("author", "feeds", "test", "requested", author="somebody"), desk.now)
     _fill_forum(desk, other)
     store.jobs.announce("collect-due", now)
     store.credentials.add("feeds", "somebody", "key", b"sealed", now)

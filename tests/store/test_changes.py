@@ -175,5 +175,5 @@ def test_the_place_to_go_on_from_is_told_at_the_end_too_and_with_it_the_newest_n
 
 @pytest.mark.parametrize("text", ["", "-", "-1", "1-", "a", "1-2-3", "１", "1.5", f"{2**63}", f"1-{2**63}", "9" * 5000])
 def test_a_place_among_the_changes_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(InvalidInput, match="not a place"):
+    with pytest.raises(InvalidInput, match="not a change number"):
         parse_cursor(text)

@@ -27,7 +27,7 @@ from catchment.store.credentials import Terms
 from tests.store.desk import MASTER_KEY, USUAL_RULES, Desk, opened, pool_of
 from tests.store.processes import hands
 
-REFUSED = LoginNeeded("a login is needed, or the one given is not accepted (HTTP 401)")
+REFUSED = LoginNeeded("a login is required, or the credential was not accepted (HTTP 401)")
 
 
 def keep(desk: Desk, name: str, platform: str = "reddit", key: str = MASTER_KEY, **terms: Any) -> None:
@@ -228,7 +228,7 @@ def test_every_change_is_written_down_with_its_reason(desk: Desk) -> None:
         ("active", None),
     ]
     reasons = [change.reason for change in reversed(desk.store.credentials.changes("mine"))]
-    assert reasons[1] == "3 errors in a row: a login is needed, or the one given is not accepted (HTTP 401)"
+    assert reasons[1] == "3 errors in a row: a login is required, or the credential was not accepted (HTTP 401)"
     assert reasons[7:] == ["on leave", "resumed by a user", "removed"]
 
 

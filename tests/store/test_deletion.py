@@ -47,11 +47,11 @@ def told(desk: Desk) -> tuple[Source, Source]:
 
 def test_nothing_of_a_forgotten_author_is_left(desk: Desk) -> None:
     told(desk)
-    record = desk.store.deletion.forget(Forget("author", "reddit", "me", "asked for", author="ann"), desk.now)
+    record = desk.store.deletion.forget(Forget("author", "reddit", "me", "requested", author="ann"), desk.now)
     counts = {name: getattr(record, f"{name}_count") for name in ("item", "revision", "answer", "event")}
     assert counts == {"item": 1, "revision": 1, "answer": 2, "event": 1}
     assert (record.what, record.platform, record.forgotten_by) == ("author", "reddit", "me")
-    assert (record.reason, record.is_finished) == ("asked for", True)
+    assert (record.reason, record.is_finished) == ("requested", True)
     held = everything(desk)
     assert SECRET not in held
     assert "Ann" not in held

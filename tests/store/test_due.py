@@ -123,7 +123,7 @@ def test_an_interval_that_a_person_changes_during_a_visit_holds_after_it(desk: D
 
 def test_what_waits_for_another_reason_goes_on_waiting(desk: Desk) -> None:
     source = desk.follow("one")
-    desk.give_back(desk.claim(source), next_due_at=desk.now + timedelta(hours=9), due_reason="told to wait")
+    desk.give_back(desk.claim(source), next_due_at=desk.now + timedelta(hours=9), due_reason="asked to wait")
     desk.store.sources.change(source.id, interval_minutes=5)
     desk.clock.advance(3600)
     assert desk.due() == []

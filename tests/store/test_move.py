@@ -398,7 +398,7 @@ def test_a_target_with_rows_is_refused_and_keeps_them(simple: House) -> None:
     with simple.desk(simple.target) as desk:
         desk.follow("another")
     kept = simple.rows(simple.target)
-    refused(simple, Conflict, "holds an archive already")
+    refused(simple, Conflict, "already contains an archive")
     assert simple.rows(simple.target) == kept
 
 

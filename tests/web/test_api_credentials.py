@@ -117,7 +117,7 @@ def test_no_form_names_a_credential_for_another_host_or_platform(desk: Desk, nam
         sent(desk, "/sources/import", list=json.dumps([fields]), allow_credentials="yes"),
     ]
     assert [answer.status_code for answer in answers] == [400, 400, 400, 200, 200]
-    assert "it names a credential" in answers[3].text
+    assert "it specifies a credential" in answers[3].text
     assert f"the credential &#39;{name}&#39; is for" in answers[4].text
     assert desk.here.app.store.sources.get(source.id).credential is None
     assert [source.id for source, _ in desk.here.app.store.sources.page(0, 9)] == [source.id]

@@ -109,7 +109,7 @@ def test_an_absurd_question_is_400_and_names_the_field(desk: Desk, path: str, fi
         ("/api/gaps?include_closed=perhaps", "include_closed must be true or false"),
         (
             "/api/items?since=never",
-            "since is not a time; give one like 2026-03-01, 2026-03-01T00:00:00Z, yesterday or 2d (two days ago)",
+            "since is not a time; use one like 2026-03-01, 2026-03-01T00:00:00Z, yesterday or 2d (two days ago)",
         ),
         ("/api/nowhere", "no such endpoint — see /openapi.json"),
     ],

@@ -13,7 +13,7 @@ from tests.web.test_api_resources import an_edited_feed
 def test_an_item_is_forgotten_and_the_record_is_listed(both: Desk) -> None:
     an_edited_feed(both)
     item = both.get("/api/items")["items"][0]
-    record = both.post("/api/forget", {"item_id": item["id"], "reason": "asked for"})
+    record = both.post("/api/forget", {"item_id": item["id"], "reason": "requested"})
     assert (record["what"], record["item_count"], record["forgotten_by"]) == ("item", 1, "API")
     assert both.client.get(f"/api/items/{item['id']}").status_code == 404
     assert both.pages("/api/forgotten", limit=1) == [[record]]

@@ -78,7 +78,7 @@ def test_the_link_lets_a_browser_in_and_leaves_no_token_in_the_address(desk: Des
 def test_a_wrong_link_and_no_link_get_a_page_that_says_how_to_come_in(desk: Desk) -> None:
     wrong, none = desk.stranger.get("/login?token=guess"), desk.stranger.get("/")
     assert (wrong.status_code, none.status_code) == (401, 401)
-    assert "earlier start" in wrong.text
+    assert "before a restart" in wrong.text
     assert "catchment login-link" in none.text
     assert "set-cookie" not in wrong.headers
 

@@ -70,7 +70,7 @@ def test_a_source_lives_its_whole_life_through_the_api(both: Desk) -> None:
     assert (paused["state"], paused["state_reason"]) == ("paused", "on holiday")
     assert both.post(f"{path}/run", status=409)["error"]["code"] == "CONFLICT"
     assert both.post(f"{path}/resume")["state"] == "active"
-    assert both.post(f"{path}/run", status=202)["next_fetch_reason"] == "asked for"
+    assert both.post(f"{path}/run", status=202)["next_fetch_reason"] == "requested"
 
     assert both.client.delete(path).status_code == 204
     assert both.client.get(path).status_code == 404

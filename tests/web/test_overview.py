@@ -104,7 +104,7 @@ def test_sources_of_one_host_that_does_not_answer_are_one_problem(desk: Desk) ->
 
 def test_a_source_that_is_gone_is_not_said_to_be_tried_again(desk: Desk) -> None:
     feed = desk.here.town.feed("two")
-    feed.says.append(Gone("it is gone for good", status=410))
+    feed.says.append(Gone("it is permanently gone", status=410))
     source = desk.here.follow(feed, name="Old")
     desk.here.collect(source)
     for path in ("/", "/alerts"):

@@ -181,7 +181,7 @@ def test_alerts_say_what_is_wrong_and_what_helps_and_where_to_go(both: Desk) -> 
     [
         (
             about_credential("x main", "used up"),
-            ("x main has nothing left to spend", "Top up its account"),
+            ("x main has no credit left", "Top up its account"),
             "余额已用完",
         ),
         (about_credential("main", "refused"), ("main was refused", "Test it:"), "被拒绝"),

@@ -137,10 +137,10 @@ def test_a_watch_shows_its_rule_and_its_hits_and_is_paused_resumed_and_removed(b
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"words": "", "name": "x"}, "a watch needs something to look for"),
+        ({"words": "", "name": "x"}, "a watch needs at least one condition"),
         ({"words": "a", "name": "x" * 101}, "a watch needs a name of at most"),
         ({"words": "!!", "name": "x"}, "has no letter or digit"),
-        ({"words": "a", "name": "x", "sources": "one"}, "there is no source called"),
+        ({"words": "a", "name": "x", "sources": "one"}, "there is no source named"),
         ({"words": "a", "name": "x", "sources": "77"}, "there is no source 77"),
         ({"words": "a", "name": "taken"}, "there is already a watch named"),
     ],
@@ -235,7 +235,7 @@ def test_a_watch_without_a_name_is_called_by_its_words_and_its_test_results_stay
 def test_a_watch_names_its_sources_or_says_which_names_are_meant(desk: Desk) -> None:
     a_town_that_talks(desk)
     wrong = sent(desk, "/watches", words="bridge", sources="Nobody", intent="try")
-    assert (wrong.status_code, "there is no source called" in wrong.text) == (400, True)
+    assert (wrong.status_code, "there is no source named" in wrong.text) == (400, True)
 
 
 def test_a_watch_of_the_api_may_be_without_a_name(desk: Desk) -> None:

@@ -232,7 +232,9 @@ def a_site_without_a_feed(desk: Desk) -> str:
     for path in USUAL_PATHS:
         url = f"https://tea.example{path}"
         town.feeds[url] = Feed(url)
-        town.feeds[url].says.append(Missing("nothing is there (HTTP 404 Not Found)", "has it moved?", status=404))
+        town.feeds[url].says.append(
+            Missing("there is nothing at this address (HTTP 404 Not Found)", "has it moved?", status=404)
+        )
     site.says.append(lambda request, now: Answer(200, {"content-type": "text/html"}, body, request.url, now))
     return site.url
 
@@ -254,7 +256,7 @@ def test_a_form_before_saving_does_not_speak_of_a_source_that_is_there(desk: Des
     feed.says.append(error("that is how it is", "follow the new address, and remove this one; it is tried again"))
     said = plain(sent(desk, "/sources/add", kind="rss", target=feed.url, intent="try").text)
     assert "that is how it is" in said
-    for words in ("new address", "this one", "tried again", "asked again", "remove this"):
+    for words in ("new address", "this one", "tried again", "retried", "requested again", "remove this"):
         assert words not in said
 
 

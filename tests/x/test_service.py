@@ -475,7 +475,7 @@ def test_posts_of_more_than_a_week_ago_are_searched_in_the_archive_which_not_eve
     assert (audit.failed_gap_count, scene.asked()[-1]) == (1, "/2/tweets/search/all")
     (left,) = scene.app.store.gaps.page()
     assert (left.closed_at, left.attempt_count) == (None, 1)
-    assert "may not search posts of X that are older than a week" in str(left.last_error)
+    assert "is not allowed to search posts of X older than a week" in str(left.last_error)
     # The key is as good as before.
     assert scene.visit(source).outcome in (Outcome.SUCCEEDED, Outcome.UNCHANGED)
     assert left.id == gap.id

@@ -86,7 +86,7 @@ def end_sessions(
 ) -> None:
     """Takes effect at once."""
     if (session_id is None) != every:
-        raise InvalidInput("which session?", "give an ID, or --all", field="id")
+        raise InvalidInput("which session?", "specify an ID, or --all", field="id")
     with context.opened_store(context.settings()) as (store, _):
         if session_id is None:
             count = store.sessions.end_all()

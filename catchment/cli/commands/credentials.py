@@ -80,7 +80,7 @@ def add(
         hosts = _hosts(service, host)
         now = app.clock.now()
         if expires is not None and expires <= now:
-            raise InvalidInput("the expiry time has passed already", "give a time in the future", field="expires")
+            raise InvalidInput("the expiry time is in the past", "use a time in the future", field="expires")
         secret = Secret.parse(_secret_text())
         for value in secret.values():
             know_secret(value)
@@ -104,7 +104,7 @@ def _hosts(platform: Platform, hosts: list[str] | None) -> tuple[str, ...] | Non
     if platform.HOSTS and (any(host not in platform.HOSTS for host in bound) or (bound and not may_choose)):
         raise InvalidInput(
             f"a credential for {platform.NAME} is sent only to {', '.join(platform.HOSTS)}",
-            "give one of these" if may_choose else "omit --host",
+            "use one of these" if may_choose else "omit --host",
             field="host",
         )
     return bound or None
@@ -193,7 +193,7 @@ def change(
     if daily_limit == 0:
         changes["daily_limit"] = None
     if not changes and not host:
-        raise InvalidInput("nothing to change", "give --priority, --daily-limit, --expires or --host")
+        raise InvalidInput("nothing to change", "use --priority, --daily-limit, --expires or --host")
     with context.opened_app("credentials change") as app:
         if host:
             platform = _stored(app, name).credential.platform
@@ -307,7 +307,7 @@ def rotate_key(as_json: AsJson = False) -> None:
     if done.locked:
         raise VaultError(
             f"{output.counted(done.resealed, 'secret')} encrypted again; "
-            f"no given key decrypts {'; '.join(done.locked)}",
+            f"no available key decrypts {'; '.join(done.locked)}",
             "set COOKIE_MASTER_KEY to the new key, a comma and the key they were encrypted with; or remove them",
         )
     sentences = [

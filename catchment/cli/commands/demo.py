@@ -87,7 +87,7 @@ def _home(keep: Path | None) -> Iterator[Path]:
             yield Path(folder)
         return
     if keep.exists() and any(keep.iterdir()):
-        raise InvalidInput(f"{keep} is not empty", "give a new folder", field="keep")
+        raise InvalidInput(f"{keep} is not empty", "use a new folder", field="keep")
     keep.mkdir(parents=True, exist_ok=True)
     yield keep.resolve()
 
@@ -270,6 +270,6 @@ def _farewell(figures: dict[str, Any], keep: Path | None) -> str:
     after = (
         "All data has been deleted."
         if keep is None
-        else f"To look at the data: CATCHMENT_HOME={quote(str(keep))} catchment items"
+        else f"To inspect the data: CATCHMENT_HOME={quote(str(keep))} catchment items"
     )
     return f"{summary} in {figures['simulated_minutes']:,.0f} simulated minutes. {after}"

@@ -131,7 +131,7 @@ def _why_empty(store: Store, *, is_filtered: bool) -> tuple[str, str]:
             return "no items yet", "run `catchment collect` once, or `catchment serve` to keep collecting"
         return "no items yet", NO_SOURCES_HINT
     if is_filtered:
-        return "no item matches these filters", "drop one of them"
+        return "no item matches these filters", "remove one of them"
     return "no items", "this order lists only items that have a reply; use --order posted"
 
 

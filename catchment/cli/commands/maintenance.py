@@ -47,7 +47,7 @@ def migrate(as_json: AsJson = False) -> None:
     if before == HEAD:
         sentences = [f"The database is up to date (schema {HEAD})."]
     else:
-        sentences = [f"The database now has schema {HEAD}" + (f"; before, it had {before}." if before else ".")]
+        sentences = [f"The database now has schema {HEAD}" + (f"; before, it was {before}." if before else ".")]
     if backup:
         sentences.append(f"The previous version is kept as {backup}")
     output.result(as_json, {"from": before, "to": HEAD, "backup": backup}, *sentences)
@@ -179,7 +179,7 @@ def reparse(
     before are added. It can be stopped at any time; the same command continues.
     """
     if sum((source is not None, kind is not None, everything)) != 1:
-        raise InvalidInput("which answers?", "give one of --source, --kind and --all")
+        raise InvalidInput("which answers?", "use one of --source, --kind and --all")
     with StopSignals() as stopping, context.opened_app("reparse") as app:
         stopping.watch(app.stop, app.cut, app.settings.stop_seconds, output.note)
         source_id = None if source is None else app.names.source(source)
@@ -303,7 +303,7 @@ def _who() -> str:
 def _forget(store: Store, request: Forget, shown: str, now: datetime, yes: bool, as_json: bool) -> None:
     if not yes:
         if as_json or not sys.stdin.isatty():
-            raise InvalidInput("a permanent deletion needs a confirmation", "give --yes", field="yes")
+            raise InvalidInput("a permanent deletion needs a confirmation", "use --yes", field="yes")
         typer.confirm(f"Delete {plain(shown)} permanently?", abort=True)
     with (
         context.opened_cache(context.settings(), store) as cache,

@@ -33,13 +33,13 @@ def add(
     language: Annotated[str, typer.Option(metavar="LANGUAGE", help="The language of the messages: en or zh.")] = "en",
     as_json: AsJson = False,
 ) -> None:
-    """The address is read from stdin, because all of it is secret: an address of Apprise, such as discord://…, tgram://…
-    or mailtos://…. It is stored encrypted and never shown. See docs/events.md.
+    """The address is read from stdin, because all of it is secret: an Apprise URL, such as discord://…, tgram://… or
+    mailtos://…. It is stored encrypted and never shown. See docs/events.md.
     """
     address = "" if sys.stdin.isatty() else sys.stdin.read(_MOST_CHARACTERS).strip()
     if not address:
         raise InvalidInput(
-            "the address is missing", "give it on stdin: `catchment notifications add NAME < FILE`", "url"
+            "the address is missing", "pass it on stdin: `catchment notifications add NAME < FILE`", "url"
         )
     with context.opened_app("notifications add", creates=True) as app:
         notification_id = notifications.add(
@@ -57,7 +57,7 @@ def add(
 
 
 def list_notifications(as_json: AsJson = False) -> None:
-    """Shows how many events each one has received and still has to receive. Addresses are never shown."""
+    """Shows how many events each one has received, and how many are pending. Addresses are never shown."""
     with context.opened_store(context.settings()) as (store, now):
         listeners = [listener for listener in store.deliveries.page() if listener.notification_id is not None]
     empty = ("no notifications yet", "run `catchment notifications add NAME`, with the address on stdin")

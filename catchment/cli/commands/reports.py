@@ -32,7 +32,7 @@ def metrics(
     that had to wait for our own limits is deferred, and counts neither as a success nor as a failure.
     """
     if hours and days:
-        raise InvalidInput("--hours and --days exclude each other", "give one of them", field="days")
+        raise InvalidInput("--hours and --days exclude each other", "use only one of them", field="days")
     span = MetricSpan.DAY if days else MetricSpan.HOUR
     settings = context.settings()
     with context.opened_store(settings) as (store, now), context.opened_cache(settings, store) as cache:

@@ -27,7 +27,7 @@ NO_SOURCES_HINT = (
     "run `catchment sources import --starter` to begin with a dozen sources, or `catchment sources add ADDRESS`"
 )
 _BOARD_RUNS = 5
-_NO_MATCH = ("no source matches these filters", "drop one of them")
+_NO_MATCH = ("no source matches these filters", "remove one of them")
 
 
 def list_sources(

@@ -182,7 +182,7 @@ def change(
         if priority is not None:
             changes["priority"] = priority
         if not changes:
-            raise InvalidInput("nothing to change", "give an option, such as --interval 60 or --name NAME")
+            raise InvalidInput("nothing to change", "use an option, such as --interval 60 or --name NAME")
         source_add.change(app.store, app.secrets, app.platforms, source_id, app.clock.now(), **changes)
         shown = _view(app, source_id)
     values = as_dict(shown) | {"interval_minutes": f"{shown.fetch_interval_minutes} min"}
@@ -249,7 +249,7 @@ def import_list(
     credential is sent only to the hosts it was stored for.
     """
     if sum((starter, communities, file is not None)) != 1:
-        raise InvalidInput("nothing to import, or too much", "give a FILE, --starter or --communities", field="file")
+        raise InvalidInput("specify one list to import", "use FILE, --starter or --communities", field="file")
     listed = None if file is None else list_formats.read(_content(file, list_formats.MOST_BYTES))
     with context.opened_app("sources import", creates=True) as app:
         shipped = lists.STARTER if starter else lists.COMMUNITIES
@@ -337,4 +337,4 @@ def export_list(
         summary = {"format": format, "file": file, "sources": count, "left_out": left_out}
         output.result(as_json, summary, f"{output.counted(count, 'source')} written to {file}")
     if left_out and not (as_json and file != "-"):
-        output.note(f"{output.counted(left_out, 'source')} left out, which {format} cannot hold")
+        output.note(f"{output.counted(left_out, 'source')} left out, because {format} cannot represent them")

@@ -109,7 +109,7 @@ def _engine(engine: EngineView, now: datetime) -> Iterator[tuple[str, str]]:
     """The distributed engine: who works where and since when, and what waits."""
     for process in engine.workers:
         yield "Worker", _process(process, now)
-    missing = as_typed("not running, or it hangs; start it with `catchment beat`")
+    missing = as_typed("not running, or not responding; start it with `catchment beat`")
     yield "Beat", _process(engine.beat, now) if engine.beat else missing
     yield "Broker", engine.broker if engine.is_broker_available else f"{engine.broker} is unavailable"
     for queue in engine.queues:

@@ -76,7 +76,7 @@ def cancel(task_id: TaskId, as_json: AsJson = False) -> None:
     with context.opened_store(context.settings()) as (store, now):
         task = store.tasks.cancel(task_id, now)
         store.jobs.wake(JOB, now)
-    output.result(as_json, task, f"Task {task_id} ends as soon as the targets that have begun are done.")
+    output.result(as_json, task, f"Task {task_id} ends when the targets in progress are done.")
 
 
 def _state(task: TaskView) -> str:

@@ -46,7 +46,7 @@ def add(
 
 
 def list_webhooks(as_json: AsJson = False) -> None:
-    """Shows how many events each one has received and still has to receive. Secrets are never shown."""
+    """Shows how many events each one has received, and how many are pending. Secrets are never shown."""
     with context.opened_store(context.settings()) as (store, now):
         listeners = [listener for listener in store.deliveries.page() if listener.notification_id is None]
     show_listeners(listeners, now, empty=("no webhooks yet", "run `catchment webhooks add NAME URL`"), as_json=as_json)

@@ -64,8 +64,8 @@ def worker(
 
 
 def beat(as_json: AsJson = False) -> None:
-    """Tells the workers what is due, until it is stopped. One beat leads; a second one stands by and takes over within
-    a minute if the first one dies. Needs the extra `distributed` and CELERY_BROKER_URL.
+    """Runs until it is stopped. One beat is active; a second one stands by and takes over within a minute if the first
+    one dies. Needs the extra `distributed` and CELERY_BROKER_URL.
     """
     settings = _distributed_settings()
     from catchment.engines.distributed.beat import open_beat_app, run_beat

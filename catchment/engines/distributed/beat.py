@@ -98,7 +98,7 @@ class Beat:
             return min(max(wait, 0.02), _LOOK_SECONDS)
         except CatchmentError as error:
             if not getattr(error, "is_logged", False):
-                log.error("beat could not look at the jobs", error=str(error))
+                log.error("beat could not check the jobs", error=str(error))
         return _LOOK_SECONDS
 
     def _be_present(self) -> None:
@@ -129,10 +129,10 @@ class Beat:
         if self._lease is not None:
             for name in self._jobs:
                 app.store.jobs.announce(name, now)
-            log.info("beat leads")
+            log.info("this beat is leading")
         elif not self._is_standing_by:
             self._is_standing_by = True
-            log.info("another beat leads, this one stands by")
+            log.info("another beat is leading; this one stands by")
 
     def _unconsumed(self) -> dict[str, list[str]]:
         """Queues that no worker consumes, with the jobs that wait there."""
@@ -178,14 +178,14 @@ class Beat:
                 send_hint(self._celery, self._app, job)
                 if self._is_refused:
                     self._is_refused = False
-                    log.info("the message broker takes hints again")
+                    log.info("the message broker accepts hints again")
         except Away:
             # Logged by the connection.
             self._hinted_at.pop(job.name, None)
         except NOT_SENT as error:
             if not self._is_refused:
                 self._is_refused = True
-                log.warning("the message broker takes no hints, beat tries again", error=logs.redact(str(error)))
+                log.warning("the message broker does not accept hints; beat will retry", error=logs.redact(str(error)))
 
     def leave(self) -> None:
         """Another beat may lead at once."""

@@ -42,7 +42,7 @@ def watched_beat(app: App, every: float = HEARTBEAT.total_seconds()) -> Iterator
                 watch.look(app)
             except Exception as error:  # noqa: BLE001 — the database is away, or the like: the next look tries again
                 if not getattr(error, "is_logged", False):
-                    log.warning("the beat was not looked for", error=f"{type(error).__name__}: {error}")
+                    log.warning("could not check for a beat", error=f"{type(error).__name__}: {error}")
 
     thread = Thread(target=run, name="beat watch", daemon=True)
     thread.start()

@@ -64,7 +64,7 @@ class Transport(RedisTransport):  # type: ignore[misc]
 
 
 def _log_malformed(error: Exception) -> None:
-    log.warning("a malformed message is dropped", error=logs.redact(f"{type(error).__name__}: {error}")[:200])
+    log.warning("dropped a malformed message", error=logs.redact(f"{type(error).__name__}: {error}")[:200])
 
 
 class Consumer(CeleryConsumer):  # type: ignore[misc]
@@ -75,7 +75,7 @@ class Consumer(CeleryConsumer):  # type: ignore[misc]
     def on_connection_error_before_connected(self, exc: Exception) -> None:
         if not self._is_refused:
             self._is_refused = True
-            log.warning("the message broker refuses this worker, which waits for it", error=logs.redact(str(exc)))
+            log.warning("the message broker refuses this worker; waiting", error=logs.redact(str(exc)))
         time.sleep(_PAUSE_SECONDS)
 
     def on_connection_error_after_connected(self, exc: Exception) -> None:

@@ -161,7 +161,7 @@ class Child:
                 app.presence.heartbeat(app.clock.now(), buries=is_thorough)
                 if is_thorough:
                     self._beat_watch.look(app)
-            except Exception as error:  # noqa: BLE001 — the database is away, or the like: the next heartbeat tries again
+            except Exception as error:  # noqa: BLE001 — the database may be unavailable: the next heartbeat retries
                 if not getattr(error, "is_logged", False):
                     log.warning("no heartbeat", error=f"{type(error).__name__}: {error}")
 
@@ -171,8 +171,8 @@ class Child:
         try:
             app = self.app()
         except CatchmentError as error:
-            log.warning("no database for a task, the next tick tries again", error=str(error))
-            raise Reject("the database is away", requeue=False) from None
+            log.warning("the database is unavailable for a task; the next tick retries it", error=str(error))
+            raise Reject("the database is unavailable", requeue=False) from None
         if self._stopping.is_set():
             raise Reject("the worker stops", requeue=True)
         app.stop.clear()
@@ -274,7 +274,7 @@ class Stopping:
             time.sleep(min(0.1, self._seconds))
         pipes.tell_cut()
         time.sleep(KILL_SECONDS)
-        log.error("the worker did not end in time and is killed")
+        log.error("the worker did not stop in time and was killed")
         sys.stderr.flush()
         # Most children end with their worker. One that is stopped, or stuck in a computation, would not.
         for process in active_children():

@@ -54,7 +54,7 @@ def make_celery(settings: Settings) -> Celery:
     """The application with these settings. Connects to nothing yet."""
     if settings.broker_url is None:
         raise MissingBroker(
-            "CELERY_BROKER_URL is not set", "set it to a database of a Redis server, as in redis://localhost:6379/1"
+            "CELERY_BROKER_URL is not set", "set it to a database of a Redis server, such as redis://localhost:6379/1"
         )
     celery = Celery("catchment", set_as_current=False)
     celery.conf.update(
@@ -152,7 +152,7 @@ def _add_tasks(celery: Celery, child: Child) -> None:
             request_id = str(task.request.get("request_id") or task.request.id)
             with logs.bound(task=name, request_id=request_id):
                 if hinted is not None and (job is None or job.task_name != name):
-                    log.warning("a hint names a job that is not this task's, and is dropped", job=str(hinted)[:100])
+                    log.warning("dropped a hint that names another task's job", job=str(hinted)[:100])
                     return {"job": None, "ran": False}
                 with child.working() as app:
                     if job is not None and name != _COLLECT.task_name:
@@ -190,14 +190,14 @@ def collect_due(app: App, celery: Celery) -> Answer:
         try:
             send_hint(celery, app, _COLLECT)
         except NOT_SENT as error:
-            log.warning("no follow-up was sent, the next tick goes on", error=logs.redact(str(error)))
+            log.warning("no follow-up was sent; the next tick continues", error=logs.redact(str(error)))
     return _summary(results)
 
 
 def crawl_community(app: App, name: str) -> Answer:
     """Visit one community now, whatever its schedule says."""
     if not isinstance(name, str) or len(name) > _LONGEST_NAME:
-        raise InvalidInput("the name of a community is a short text", 'give it as in "r/webdev"', "name")
+        raise InvalidInput("the name of a community must be a short text", 'write it as "r/webdev"', "name")
     source = app.store.sources.get(app.names.exact_source(name))
     began = app.clock.now()
     view = summed(app.scheduler().these([source.id], CRAWL_COMMUNITY, "request"), began, app.clock.now()).results[0]

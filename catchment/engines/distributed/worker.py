@@ -25,7 +25,7 @@ class Worker(CeleryWorker):  # type: ignore[misc]
     """Stops as all our commands do, and prints nothing of its own."""
 
     def emit_banner(self) -> None:
-        log.info("the worker starts", queues=sorted(self.app.amqp.queues.consume_from), children=self.concurrency)
+        log.info("worker started", queues=sorted(self.app.amqp.queues.consume_from), children=self.concurrency)
 
     def install_platform_tweaks(self, worker: Any) -> None:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):

@@ -107,7 +107,7 @@ def _measured_shape(text: str) -> Shape:
         try:
             answer = child_processes.run(__name__, measure.__name__, text.encode("utf-8", "replace"))
         except child_processes.JobKilled:
-            raise TooComplex("the page takes too long to parse, or too much memory", _HELPS) from None
+            raise TooComplex("parsing the page takes too much time or memory", _HELPS) from None
         _last.page, _last.shape = page, Shape(*msgspec.msgpack.decode(answer, type=tuple[int, int, int]))
     measured: Shape = _last.shape
     return measured

@@ -70,5 +70,5 @@ def wall_refusal(answer: Answer, helps: Message | str) -> Refusal | None:
     """Returns the error for a bot check, whatever its status; 429 is handled by its status."""
     if answer.status == 429 or not is_wall(answer.body):
         return None
-    error = Refused("the site asks to prove that a browser is reading", helps, status=answer.status)
+    error = Refused("the site answered with a bot check", helps, status=answer.status)
     return Refusal(error, blames=FailureScope.HOST)

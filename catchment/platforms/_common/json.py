@@ -72,7 +72,7 @@ def decode_text(text: str) -> tuple[Any, tuple[str, ...]]:
         return _with_whole_characters(json.loads(text, strict=False)), ("control characters or broken escapes",)
     except (ValueError, RecursionError):
         raise Unreadable(
-            "the JSON is torn or broken", "nothing is stored of it; the next poll may find it whole"
+            "the JSON is incomplete or malformed", "nothing of it was stored; it may be complete in the next collection"
         ) from None
 
 

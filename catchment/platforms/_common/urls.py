@@ -17,7 +17,7 @@ PORTS = {"http": 80, "https": 443}
 SCHEME = pattern(r"([a-z][a-z0-9+.-]*):(?!\d)(//)?", re.IGNORECASE)
 FEED_SCHEME = pattern(r"feed:(//)?", re.IGNORECASE)
 HOST = pattern(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*", re.IGNORECASE)
-HELPS = message("give the address of a feed or of its site, as https://example.com/feed.xml")
+HELPS = message("enter the address of a feed or of its site, such as https://example.com/feed.xml")
 UNRESERVED = "%/:=&?~+!$,;'@()*[]|"
 
 
@@ -37,14 +37,14 @@ def _canonical(text: str) -> str:
     if not text:
         raise _Wrong(message("no address was given"))
     if len(text) > LONGEST:
-        raise _Wrong(message("the address has {size} characters; {most} is the most", size=len(text), most=LONGEST))
+        raise _Wrong(message("the address has {size} characters; the limit is {most}", size=len(text), most=LONGEST))
     if any(char.isspace() or not char.isprintable() for char in text):
-        raise _Wrong(message("an address has no spaces or control characters in it"))
+        raise _Wrong(message("an address cannot contain spaces or control characters"))
     url = _with_scheme(text)
     try:
         parts = urlsplit(url)
     except ValueError:
-        raise _Wrong(message("the host of the address is broken")) from None
+        raise _Wrong(message("the host in the address is malformed")) from None
     user = parts.netloc.rpartition("@")[0] + "@" if "@" in parts.netloc else ""
     # Percent-encoded as the request will carry it; what is quoted already stays.
     path, query = (quote(part, safe=UNRESERVED) for part in (parts.path, parts.query))
@@ -71,7 +71,7 @@ def _with_scheme(text: str) -> str:
             raise _Wrong(message("{text!r} is not an address", text=text))
         return f"https://{text}"
     if scheme[1].lower() not in PORTS or not scheme[2]:
-        raise _Wrong(message("addresses with {scheme}: cannot be followed", scheme=scheme[1].lower()))
+        raise _Wrong(message("addresses that begin with {scheme}: are not supported", scheme=scheme[1].lower()))
     return text
 
 

@@ -85,8 +85,8 @@ KINDS = (
 
 CHINESE = fields.CHINESE
 
-HELPS = message("give the address of a list, as https://api.example.com/v1/posts")
-ASK_FOR_API = message("ask for an API that programs may read")
+HELPS = message("enter the address of a list, such as https://api.example.com/v1/posts")
+ASK_FOR_API = message("ask the site for an API that programs may use")
 ACCEPT = "application/json, application/*+json;q=0.9, */*;q=0.1"
 COMPLAINTS = ("error", "errors", "error_message", "errorMessage", "fault")
 _LONGEST_COMPLAINT = 64_000
@@ -177,7 +177,7 @@ def read(answer: Answer, request: Request) -> Reading:
         shown = paging.page_of(entries, read_items)
         turn = paging.turn(document, shown, answer, request, settings, search)
     except TooMuch as error:
-        raise Unreadable(reason_of(error), "write simpler expressions into the source's settings") from None
+        raise Unreadable(reason_of(error), "use simpler expressions in the source's settings") from None
     title = document.get("title") if isinstance(document, dict) else None
     return Reading(
         items=read_items,
@@ -197,10 +197,10 @@ def _document(answer: Answer) -> Any:
     text, _ = charset.decode(answer.body, answer.headers.get("content-type"))
     text = text.lstrip("\ufeff \t\r\n")
     if not text:
-        raise Unreadable("the answer is empty", "the server sends nothing at present; it is asked again")
+        raise Unreadable("the answer is empty", "the server sends nothing at the moment; the request will be retried")
     if text[0] not in "{[":
         raise Unreadable(
-            "what came is no JSON", "check the address in a browser: an API's answer begins with a brace or a bracket"
+            "the answer is not JSON", "check the address in a browser: an API's answer begins with a brace or a bracket"
         )
     return decode_text(text)[0]
 
@@ -211,7 +211,7 @@ def _entries(document: Any, expression: str | None, search: LimitedSearch) -> tu
             return items.entries_of(document), ()
         entries = items.chosen(search(expression, document))
     except items.NoListFound as error:
-        raise Unreadable(reason_of(error), "say where the list is: --set items=EXPRESSION") from None
+        raise Unreadable(reason_of(error), "specify where the list is: --set items=EXPRESSION") from None
     except ValueError as error:
         raise Unreadable(
             "`items` does not fit the answer: {why}", "correct that setting", why=reason_of(error)

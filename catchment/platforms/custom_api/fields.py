@@ -42,7 +42,7 @@ def checked(text: object) -> str:
         raise ValueError(message("not a JMESPath expression; for example: data.items"))
     if len(text) > LONGEST:
         raise ValueError(
-            message("an expression of {size} characters; {most} is the most", size=len(text), most=LONGEST)
+            message("the expression has {size} characters; the limit is {most}", size=len(text), most=LONGEST)
         )
     try:
         tree = _tree(text)
@@ -101,7 +101,7 @@ class LimitedSearch(TreeInterpreter):  # type: ignore[misc]  # the library has n
         else:
             self._left -= 1
         if self._left < 0:
-            raise TooMuch(message("the expressions make too much of the answer"))
+            raise TooMuch(message("the expressions produce too much output from the answer"))
         return result
 
 
@@ -299,9 +299,9 @@ CHINESE = {
     "Parameter for the time of the newest stored item": "传递已保存的最新时间的参数",
     "Format of that time": "该时间的格式",
     "Header for the credential's secret: X-Api-Key, Authorization: Token": (
-        "携带凭据密文的请求头：X-Api-Key、Authorization: Token"
+        "携带凭据机密的请求头：X-Api-Key、Authorization: Token"
     ),
-    "Additional headers, as an object; no secrets": "其他请求头（对象形式）；不得包含密文",
+    "Additional headers, as an object; no secrets": "其他请求头（对象形式）；不得包含机密",
 } | {f"{what}{_IN_ITEM[0]}": f"{chinese}{_IN_ITEM[1]}" for what, chinese in _PARTS.values()}
 DEFAULTS: SettingValues = {field.name: field.default for field in FIELDS}
 

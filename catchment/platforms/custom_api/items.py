@@ -51,7 +51,7 @@ def entries_of(document: Any) -> list[Any]:
     if isinstance(document, list):
         return document
     if not isinstance(document, dict):
-        raise NoListFound(message("what came is no list, and holds none"))
+        raise NoListFound(message("the answer is not a list, and contains none"))
     for candidate in (_named(document), _two_keys_down(document), _only_list(document), _keyed(document)):
         if candidate is not None:
             return candidate

@@ -102,7 +102,7 @@ CHINESE = {
     "attributes without quotes": "属性缺少引号",
 }
 
-_OTHER_ADDRESS = message("look for another address of this feed, or ask the site to let feed readers in")
+_OTHER_ADDRESS = message("look for another address of this feed, or ask the site to allow feed readers")
 ACCEPT = (
     "application/rss+xml, application/atom+xml, application/feed+json, application/rdf+xml;q=0.9, "
     "application/xml;q=0.8, text/xml;q=0.8, application/json;q=0.7, text/html;q=0.5, */*;q=0.1"
@@ -127,7 +127,7 @@ def read(answer: Answer, request: Request) -> Reading:
     if reading is None:
         if not request.state.get("discover"):
             raise Unreadable(
-                "an HTML page came where a feed was expected",
+                "an HTML page was returned instead of a feed",
                 "the feed may have moved: look for its new address on the site",
             )
         text, _ = charset.decode(answer.body, answer.headers.get("content-type"))

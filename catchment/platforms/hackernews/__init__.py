@@ -71,13 +71,13 @@ LISTS = ("top", "new", "best", "ask", "show", "job")
 # Algolia cuts a query there.
 LONGEST_QUERY = 512
 HELPS = (
-    "give top, new, best, ask, show or job, search:WORDS, or the address of such a page, as "
+    "use top, new, best, ask, show, job or search:WORDS, or the address of such a page: "
     "https://news.ycombinator.com/newest or https://hn.algolia.com/?q=WORDS"
 )
 LONGEST_COMPLAINT = 200
 LIMITED = ("rate limit", "too many", "quota")
 ON_THE_WAY = (
-    "something on the way answers in the place of Hacker News: look at the network, a proxy, or "
+    "something in between answers instead of Hacker News: check the network, the proxy and "
     "CATCHMENT_HACKERNEWS_BASE_URL"
 )
 
@@ -135,7 +135,7 @@ def understand(text: str, kind: str | None = None) -> Target:
     """Returns the canonical target: the list's name, or `search:` and the words."""
     typed = " ".join(text.split())
     if any(not char.isprintable() for char in typed):
-        raise _wrong(message("a target has no control characters in it"))
+        raise _wrong(message("a target cannot contain control characters"))
     if typed.lower().startswith(PREFIX):
         return _search(typed[len(PREFIX) :])
     if "/" in typed:
@@ -167,16 +167,16 @@ def _page(address: str) -> Target:
     try:
         url = urlsplit(address)
     except ValueError:
-        raise _wrong(message("the address is broken")) from None
+        raise _wrong(message("the address is malformed")) from None
     host, path = url.netloc.lower().removeprefix("www."), url.path.strip("/").lower()
     is_web = url.scheme in ("http", "https")
     if is_web and host == "news.ycombinator.com" and path in PAGES:
         return _target(PAGES[path], PAGES[path])
     if not is_web or host != "hn.algolia.com" or path:
-        raise _wrong(message("{url!r} is no list of Hacker News", url=url.geturl()[:100]))
+        raise _wrong(message("{url!r} is not a list on Hacker News", url=url.geturl()[:100]))
     asked = parse_qs(url.query)
     if asked.get("type", ["story"])[0] not in ("story", "all"):
-        raise _wrong(message("of searches, only stories can be followed"))
+        raise _wrong(message("only stories can be searched for"))
     return _search((asked.get("q") or asked.get("query") or [""])[0])
 
 
@@ -194,7 +194,7 @@ def first(source: Source, progress: Progress, plan: WalkPlan) -> list[Request]:
     if (plan.listing == SEARCH) != is_search:
         raise InvalidInput(
             "{target!r} cannot be read as the listing {listing!r}",
-            "change the setting `listing`: `search` for a search, the name of a list for a list",
+            "set `listing` to `search` for a search, or to the name of a list",
             field="listing",
             target=source.target,
             listing=plan.listing,
@@ -251,18 +251,18 @@ def refusal(answer: Answer, request: Request) -> Refusal | None:
         return None
     beginning = answer.body[:1_000].lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
     if answer.status < 300 and beginning == b"<":
-        return Refusal(Refused("a page for people came where data was expected", ON_THE_WAY), FailureScope.HOST)
+        return Refusal(Refused("a web page was returned instead of data", ON_THE_WAY), FailureScope.HOST)
     error_body = decoded(answer.body, HackerNewsErrorBody) if beginning == b"{" else None
     complaint = (text(error_body.message) or text(error_body.error)) if error_body and error_body.hits is None else None
     if complaint is None:
         if answer.status != 401:
             return None
-        return Refusal(Refused("a login is asked for, where none is needed", ON_THE_WAY), FailureScope.HOST)
+        return Refusal(Refused("a login is required where none should be needed", ON_THE_WAY), FailureScope.HOST)
     words = " ".join(complaint.split())[:LONGEST_COMPLAINT]
     what = message("the service answers: {words}", words=words)
     if any(sign in words.lower() for sign in LIMITED):
-        return Refusal(SlowDown(what, "it is asked again later"), FailureScope.HOST)
+        return Refusal(SlowDown(what, "it will be requested again later"), FailureScope.HOST)
     if answer.status < 300:
-        return Refusal(ServerTrouble(what, "it is asked again"), FailureScope.REQUEST)
-    helps = "check the target: a search may have words that the service does not take"
+        return Refusal(ServerTrouble(what, "it will be requested again"), FailureScope.REQUEST)
+    helps = "check the target: a search may contain words that the service does not accept"
     return Refusal(Refused(what, helps), FailureScope.REQUEST)

@@ -54,9 +54,9 @@ def comments_of(story: Item, listing: str) -> Request:
     )
 
 
-_NO_RESULTS = message("what came is no page of search results")
-_NO_COMMENTS = message("what came is no page of comments")
-_NEXT_POLL = message("nothing is stored of it; the next poll may find it whole")
+_NO_RESULTS = message("the answer is not a page of search results")
+_NO_COMMENTS = message("the answer is not a page of comments")
+_NEXT_POLL = message("nothing of it was stored; it may be complete in the next collection")
 
 
 def wants_comments(story: Item, asked: Request) -> bool:
@@ -130,7 +130,7 @@ def _older(page: AlgoliaPage, items: Sequence[Item], asked: Request) -> tuple[Re
         return ()
     dates = [item.created_at for item in items if item.created_at is not None]
     if not dates:
-        raise Unreadable("a page of hits without a single date came", "the service may have changed its form")
+        raise Unreadable("the page of results contains no dates", "the service may have changed its format")
     bound = f"created_at_i<={int(min(dates).timestamp())}"
     is_stuck = asked.params.get("numericFilters") == bound
     params = {name: value for name, value in asked.params.items() if name != "page"} | {"numericFilters": bound}

@@ -17,9 +17,9 @@ HOST = "hacker-news.firebaseio.com"
 # Lists that are never empty: an empty one is a failure of the service, not a quiet day.
 NEVER_EMPTY = ("new", "top", "best")
 DETAIL, RECHECK = "item", "recheck"
-_NO_LIST = message("what came is not a list of stories")
-_NO_STORY = message("what came is not a story")
-_ASKED_AGAIN = message("nothing is stored of it; it is asked again, and may come whole then")
+_NO_LIST = message("the answer is not a list of stories")
+_NO_STORY = message("the answer is not a story")
+_ASKED_AGAIN = message("nothing of it was stored; it will be requested again and may then be complete")
 ASKED = pattern(r"/item/(\d+)\.json$")
 NAMES = ("title", "text", "url", "by", "score", "descendants")
 
@@ -39,7 +39,9 @@ def read_list(answer: Answer, request: Request) -> Reading:
     entries = _decoded(answer.body, list[Any], _NO_LIST)
     ids = dict.fromkeys(id for entry in entries if (id := stories.identity(entry)) is not None)
     if not ids and (entries or request.listing in NEVER_EMPTY):
-        raise Unreadable("a list without a single story came", "the service is out of order; it is asked again")
+        raise Unreadable(
+            "the answer is a list without any story", "the service has a problem; the request will be retried"
+        )
     return Reading(
         listed=tuple(ids),
         skipped=tuple(Skipped("bad id", str(entry)[:EXCERPT]) for entry in entries if stories.identity(entry) is None),
@@ -56,7 +58,10 @@ def read_item(answer: Answer, request: Request) -> Reading:
         return Reading(gone=(asked[1] if asked else "",)) if is_recheck else Reading(is_unfinished=True)
     external_id = stories.identity(fields.get("id"))
     if external_id is None or (asked and external_id != asked[1]):
-        raise Unreadable("another item came than was asked for", "the service is out of order; it is asked again")
+        raise Unreadable(
+            "the answer contains a different item from the one requested",
+            "the service has a problem; the request will be retried",
+        )
     is_deleted, kind = fields.get("deleted") is True, fields.get("type")
     is_story = kind in stories.KINDS
     if is_deleted or fields.get("dead") is True:

@@ -57,7 +57,7 @@ PARSER_VERSION = 1
 OBEYS_ROBOTS = True
 HAS_COOKIES_PER_HOST = True
 
-HELPS = "give a board's number, as 7 or -7, or its address, as https://bbs.nga.cn/thread.php?fid=-7"
+HELPS = "use a board's number, such as 7 or -7, or its address, such as https://bbs.nga.cn/thread.php?fid=-7"
 _BOARD = re.compile(r"(?:fid\s*=\s*)?([+-]?\d{1,10})")
 _OTHER = re.compile(r"(stid|tid)\s*=\s*(\d{1,10})")
 _ID = re.compile(r"[tp]\d{1,15}")
@@ -94,28 +94,28 @@ CHINESE = FORUM_CHINESE | {
     parser.REPEATED: "列表的各页内容重复",
     parser.DENIED: "已略过此账号无权查看的主题",
     errors.LOG_IN: "添加账号的 Cookie（ngaPassportUid 和 ngaPassportCid）：`catchment credentials add nga NAME`",
-    "an empty answer came": "返回内容为空",
+    "the answer is empty": "返回内容为空",
     "NGA asks for fewer requests": "NGA 要求降低请求频率",
     "NGA's server is busy": "NGA 服务器繁忙",
-    "the thread waits for the moderators' review": "主题正在等待审核",
-    "NGA has no such thread or post": "NGA 上没有这个主题或回复",
-    "what is stored of it stays": "已保存的内容会保留",
+    "the thread is waiting for review by the moderators": "主题正在等待审核",
+    "there is no such thread or post on NGA": "NGA 上没有这个主题或回复",
+    "its stored items are kept": "已保存的内容会保留",
     "NGA does not show it to this account": "此账号无权查看",
     "an account with more rights may see it": "换用权限更高的账号或许可以查看",
     "NGA does not show it to guests, or does not accept the cookies": "NGA 不向访客显示，或 Cookie 已失效",
-    "NGA has no such board, or nothing is in it": "NGA 上没有这个版面，或版面中没有内容",
+    "there is no such board on NGA, or it is empty": "NGA 上没有这个版面，或版面中没有内容",
     "check its number: a minus sign is part of it": "请检查版面编号，负号也是编号的一部分",
-    "the page breaks off in the middle": "页面内容不完整",
+    "the page is truncated": "页面内容不完整",
     "NGA sends an advertisement instead of the page": "NGA 返回的是广告页",
-    "the JSON is broken": "JSON 已损坏",
-    "the answer contains bytes that are no text": "返回内容中有无法解码的字节",
+    "the JSON is malformed": "JSON 已损坏",
+    "the answer contains bytes that are not text": "返回内容中有无法解码的字节",
     "the answer contains no list of threads": "返回内容中没有主题列表",
     "the page contains no list of threads": "页面中没有主题列表",
     "the board shows no threads": "版面中没有主题",
     "the answer contains no thread": "返回内容中没有主题",
     "the page contains no posts": "页面中没有回复",
-    "another thread came than was requested": "返回的不是所请求的主题",
-    "see in a browser whether NGA has changed its format": "请在浏览器中查看 NGA 是否更改了格式",
+    "the answer contains a different thread from the one requested": "返回的不是所请求的主题",
+    "check in a browser whether NGA has changed its format": "请在浏览器中查看 NGA 是否更改了格式",
     HELPS: "填写版面编号（如 7 或 -7），或版面网址，如 https://bbs.nga.cn/thread.php?fid=-7",
 }
 
@@ -124,7 +124,7 @@ def understand(text: str, kind: str | None = None) -> Target:
     """Returns a board, a collection or a thread. A bare number is a board only if the kind is given."""
     text = text.strip()
     if not text or not text.isprintable() or len(text) > 2_000:
-        raise _wrong(message("no target was given" if not text else "this is no board"))
+        raise _wrong(message("no target was given" if not text else "this is not a board"))
     if (match := _OTHER.fullmatch(text)) is not None:
         return _target(match[1], int(match[2]))
     if (match := _BOARD.fullmatch(text)) is not None and (kind == "nga_forum" or match[1] != text):
@@ -133,9 +133,9 @@ def understand(text: str, kind: str | None = None) -> Target:
         parts = urlsplit(text if "://" in text else f"https://{text}")
         host = (parts.hostname or "").lower().removeprefix("www.")
     except ValueError:
-        raise _wrong(message("the address is broken")) from None
+        raise _wrong(message("the address is malformed")) from None
     if parts.scheme not in ("http", "https") or host not in HOSTS:
-        raise _wrong(message("{text!r} is no board of NGA", text=text[:100]))
+        raise _wrong(message("{text!r} is not a board on NGA", text=text[:100]))
     query = {name: values[0] for name, values in parse_qs(parts.query).items()}
     settings = {"host": host} if host != HOSTS[0] else {}
     # A collection's address may also name the board that it belongs to.

@@ -29,7 +29,7 @@ _FAULT = re.compile(
 _NUMBER_FOR_TEXT = re.compile(
     r"(\"(?:content|subject|author|username)\"\s{0,9}:\s{0,9})([-+0-9.][-+0-9.eE]{0,400})(?=\s{0,9}[,}])"
 )
-_HELPS = "it is requested in another form"
+_HELPS = "it is requested in another format"
 LARGEST = 2**53
 
 
@@ -52,7 +52,7 @@ def decoded(body: bytes, *, is_strict: bool = True) -> str:
     try:
         return _HALF.sub("&amp;", body.decode(codec, "strict" if is_strict else "ignore"))
     except UnicodeDecodeError:
-        raise Unreadable("the answer contains bytes that are no text", _HELPS) from None
+        raise Unreadable("the answer contains bytes that are not text", _HELPS) from None
 
 
 def _is_nearly_utf8(body: bytes) -> bool:
@@ -74,7 +74,7 @@ def json_data(text: str) -> JsonObject:
         # Numbers as keys without quotes; numbers that begin with a plus sign or a zero.
         data = decode_text(_FAULT.sub(_mended, text))[0]
     if not isinstance(data, dict):
-        raise Unreadable("the answer is no object", _HELPS)
+        raise Unreadable("the answer is not a JSON object", _HELPS)
     return data
 
 

@@ -101,7 +101,7 @@ def refusal(answer: Answer, request: Request) -> Refusal | None:
     if answer.status == 429 or not answer.body.strip():
         # A 503 without a body may be a refusal or a board that does not exist.
         is_empty = answer.status < 300
-        return Refusal(ServerTrouble("an empty answer came", AGAIN)) if is_empty else None
+        return Refusal(ServerTrouble("the answer is empty", AGAIN)) if is_empty else None
     text = _text(answer)
     if text is None:
         return _broken(request)
@@ -131,11 +131,11 @@ def _of_words(complaint: Complaint, request: Request) -> Refusal:
     if _NO_LOGIN.search(words):
         return Refusal(_login_needed(), blames=_blamed(request))
     if "等待审核" in words or complaint.code == "51":
-        return _final(Refused("the thread waits for the moderators' review", AGAIN))
+        return _final(Refused("the thread is waiting for review by the moderators", AGAIN))
     if _NO_BOARD.search(words) or complaint.code == "56":
         return Refusal(_no_threads(request))
     if _NO_THREAD.search(words):
-        return Refusal(Gone("NGA has no such thread or post", "what is stored of it stays"))
+        return Refusal(Gone("there is no such thread or post on NGA", "its stored items are kept"))
     if _CLOSED.search(words):
         return _final(Refused("NGA does not show it to this account", "an account with more rights may see it"))
     return Refusal(Refused("NGA says: {words}", AGAIN, words=words[:_LONGEST_WORDS] or f"error {complaint.code}"))
@@ -156,7 +156,7 @@ def _blamed(request: Request) -> FailureScope:
 
 
 def _no_threads(request: Request) -> PlatformError:
-    return Missing("NGA has no such board, or nothing is in it", "check its number: a minus sign is part of it")
+    return Missing("there is no such board on NGA, or it is empty", "check its number: a minus sign is part of it")
 
 
 def _of_guest(answer: Answer, request: Request, text: str) -> Refusal | None:
@@ -191,7 +191,7 @@ def _misshapen(answer: Answer, request: Request, text: str) -> Refusal | None:
         return None
     is_marked = LIST_MARK.search(text) or THREAD_MARK.search(text)
     if is_marked and not _WHOLE_PAGE.search(text):
-        return Refusal(NetworkError("the page breaks off in the middle", AGAIN))
+        return Refusal(NetworkError("the page is truncated", AGAIN))
     if not is_marked and (_ADVERTISEMENT.search(text[:20_000]) or "adpage_insert" in answer.url):
         is_first = not request.state.get("advertised")
         again = request.replace(state={**request.state, "advertised": True})
@@ -202,7 +202,7 @@ def _misshapen(answer: Answer, request: Request, text: str) -> Refusal | None:
 
 def _broken(request: Request) -> Refusal:
     """Returns the error for invalid JSON; another serializer of the site often returns it intact."""
-    error = Unreadable("the JSON is broken", HELPS)
+    error = Unreadable("the JSON is malformed", HELPS)
     if requests.form_of(request) != requests.JSON:
         return Refusal(error)
     verbose = requests.in_form(request, requests.VERBOSE_JSON)

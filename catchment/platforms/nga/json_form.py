@@ -10,7 +10,7 @@ from catchment.platforms._common.json import decode_text
 from catchment.platforms.nga.encoding import entries, integer, member, plain, source_text
 from catchment.platforms.nga.shapes import BoardPage, BoardRow, ForumFloor, ThreadAnswer
 
-HELPS = "see in a browser whether NGA has changed its format"
+HELPS = "check in a browser whether NGA has changed its format"
 MOST_ROWS = 2_000
 PAGE_SIZE = 20
 

@@ -25,7 +25,7 @@ def read(answer: Answer, request: Request) -> Reading:
     if request.step == requests.POST:
         return _post(thread, request)
     if thread.tid != request.state.get("tid", thread.tid):
-        raise Unreadable("another thread came than was requested", json_form.HELPS)
+        raise Unreadable("the answer contains a different thread from the one requested", json_form.HELPS)
     floors = items.of_floors(thread)
     if request.step == requests.WATCHED:
         return Reading(

@@ -70,7 +70,7 @@ CREDENTIAL_SETTINGS = CredentialSettings(
 # For a post that does not exist: it costs little, and only works with an API key.
 PROBE = requests.by_id(None, ["t3_0"])[0]
 
-HELPS = message("give r/NAME, or the community's address, as https://www.reddit.com/r/NAME")
+HELPS = message("use r/NAME, or the community's address, such as https://www.reddit.com/r/NAME")
 # Profiles are communities called u_ and a name; one community is older than the rule.
 COMMUNITY = pattern(r"[A-Za-z0-9][A-Za-z0-9_]{1,20}|u_[A-Za-z0-9_-]{3,20}|reddit\.com", re.IGNORECASE)
 SITES = pattern(r"(?:[a-z]{1,5}(?:-[a-z]{2})?\.)?reddit\.com")
@@ -162,16 +162,16 @@ def understand(text: str, kind: str | None = None) -> Target:
     """Returns the canonical target of a community, however its name is written."""
     text = text.strip()
     if not text or not text.isprintable() or len(text) > 2_000:
-        raise _wrong(message("no target was given" if not text else "this is no name of a community"))
+        raise _wrong(message("no target was given" if not text else "this is not the name of a community"))
     host = text.partition("/")[0].lower()
     if "://" not in text and not SITES.fullmatch(host) and not host.endswith("redd.it"):
         return _target(text, "")
     try:
         parts = urlsplit(text if "://" in text else f"https://{text}")
     except ValueError:
-        raise _wrong(message("the address is broken")) from None
+        raise _wrong(message("the address is malformed")) from None
     if parts.scheme not in ("http", "https") or not SITES.fullmatch((parts.hostname or "").lower()):
-        raise _wrong(message("{text!r} is no address of a community on Reddit", text=text[:100]))
+        raise _wrong(message("{text!r} is not the address of a community on Reddit", text=text[:100]))
     return _target(parts.path, parts.query)
 
 
@@ -179,27 +179,25 @@ def _target(path: str, query: str) -> Target:
     steps = [step for step in path.split("/") if step]
     first = steps[0].lower() if steps else ""
     if first in ("u", "user"):
-        raise _wrong(message("what one account posts cannot be followed, only communities"))
+        raise _wrong(message("posts of a single account are not supported, only communities"))
     if first in ("comments", "gallery", "poll", "video"):
         raise _wrong(message("this is one post, not a community"))
     if first != "r" or len(steps) < 2:
-        raise _wrong(message("{path!r} names no community", path=path[:100]))
+        raise _wrong(message("{path!r} does not name a community", path=path[:100]))
     # The feed's and the JSON form of a page are the page.
     name, *pages = [_bare(step) for step in steps[1:]]
     page = next(filter(None, pages), "").lower()
     if "+" in name:
-        raise _wrong(
-            message("several communities at once cannot be followed"), message("add each of them by itself, as r/NAME")
-        )
+        raise _wrong(message("a source cannot be several communities"), message("add each one separately, as r/NAME"))
     if name.lower() in NOWHERE:
-        raise _wrong(message("r/{name} is no community: it leads to another one each time", name=name))
+        raise _wrong(message("r/{name} is not a community: it redirects to a different one each time", name=name))
     if not COMMUNITY.fullmatch(name):
-        raise _wrong(message("a community cannot be called {name!r}", name=name[:40]))
-    own_community = message("its community is r/{name}: give that", name=name)
+        raise _wrong(message("{name!r} is not a valid name of a community", name=name[:40]))
+    own_community = message("its community is r/{name}: add that instead", name=name)
     if page in ("comments", "s"):
         raise _wrong(message("this is one post, not a community"), own_community)
     if page == "search":
-        raise _wrong(message("searches on Reddit cannot be followed"), own_community)
+        raise _wrong(message("searches on Reddit are not supported"), own_community)
     if page and page not in requests.SORTS and page not in ABOUT:
         raise _wrong(
             message("r/{name} has no listing {listing!r}", name=name, listing=page[:40]),

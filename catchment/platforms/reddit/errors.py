@@ -25,17 +25,17 @@ BLOCKED_FOR = timedelta(hours=1)
 """A blocked client that keeps sending requests stays blocked."""
 LONGEST_WINDOW = timedelta(hours=1)
 """Reddit counts for ten minutes. A longer time is a mistake, and must not silence a credential for days."""
-AGAIN = "it is asked again"
+AGAIN = "it will be requested again"
 ADD_A_KEY = message(
     "add a key: `catchment credentials add reddit NAME` (Reddit gives new ones on request only, see "
     "https://www.reddit.com/wiki/api)"
 )
-_CANNOT_AGREE = "the key of an app cannot agree: pause the source, or remove it"
+_CANNOT_AGREE = "the key of an app cannot give that consent: pause the source, or remove it"
 CLOSED: dict[str, tuple[type[PlatformError], str, str]] = {
-    "banned": (Gone, "banned: Reddit has closed it for good", "what is stored of it stays"),
-    "private": (Refused, "private: only those may read it whom it lets in", "pause the source, or remove it"),
-    "quarantined": (Refused, "quarantined: Reddit shows it to accounts only that agreed to see it", _CANNOT_AGREE),
-    "gated": (Refused, "gated: Reddit shows it to accounts only that agreed to see it", _CANNOT_AGREE),
+    "banned": (Gone, "banned: Reddit has closed it permanently", "its stored items are kept"),
+    "private": (Refused, "private: only approved members can read it", "pause the source, or remove it"),
+    "quarantined": (Refused, "quarantined: Reddit shows it only to accounts that agreed to see it", _CANNOT_AGREE),
+    "gated": (Refused, "gated: Reddit shows it only to accounts that agreed to see it", _CANNOT_AGREE),
 }
 """Reasons why a community cannot be read."""
 TELL_WHO = message("set REDDIT_USER_AGENT to something that identifies you; whole data centres are often blocked")
@@ -83,10 +83,10 @@ def refusal(answer: Answer, asked: Request) -> Refusal | None:
     if answer.status < 300:
         # Empty or truncated: something on the way failed, and may not fail again.
         if not answer.body.strip():
-            return Refusal(ServerTrouble("an empty answer came", AGAIN))
+            return Refusal(ServerTrouble("the answer is empty", AGAIN))
         # The feed's parser can handle a truncated feed.
         if asked.step != requests.FEED and decoded(without_half_pairs(answer.body), Raw) is None:
-            return Refusal(NetworkError("the answer breaks off in the middle", AGAIN))
+            return Refusal(NetworkError("the answer is truncated", AGAIN))
     complaint = decoded(answer.body, RedditErrorBody) or RedditErrorBody()
     if asked.step == requests.LOGIN:
         return _of_login(answer, complaint)
@@ -114,14 +114,14 @@ def _page(answer: Answer, asked: Request) -> Refusal | None:
     if _BLOCKED.search(head):
         return _in_the_way(message("Reddit blocks us"), answer, asked)
     if _CHALLENGE.search(head) or is_wall(answer.body):
-        return _in_the_way(message("Reddit asks to prove that a browser is reading"), answer, asked)
+        return _in_the_way(message("Reddit answered with a bot check"), answer, asked)
     if _ADULT.search(head):
         what = "the community is for adults, and Reddit asks for the visitor's age first"
-        return Refusal(Refused(what, "it does not ask if you use an API key: {add_a_key}", add_a_key=ADD_A_KEY))
+        return Refusal(Refused(what, "there is no such check with an API key: {add_a_key}", add_a_key=ADD_A_KEY))
     if answer.status >= 300:
         return _of_community(answer, RedditErrorBody(), asked)
     return _elsewhere(answer, asked) or Refusal(
-        Refused("a page for people came where data was expected", "look at the address in a browser")
+        Refused("a web page was returned instead of data", "check the address in a browser")
     )
 
 
@@ -137,22 +137,24 @@ def _of_login(answer: Answer, complaint: RedditErrorBody) -> Refusal | None:
     is_answered = answer.status < 300
     if answer.status >= 500 or (is_answered and requests.granted(answer)):
         return None
-    what = "Reddit gives no token for this key" if is_answered else "Reddit does not know this key"
+    what = "Reddit issued no token for this key" if is_answered else "Reddit does not recognise this key"
     if complaint.words:
         what = (
-            "Reddit gives no token for this key: {words}" if is_answered else "Reddit does not know this key: {words}"
+            "Reddit issued no token for this key: {words}"
+            if is_answered
+            else "Reddit does not recognise this key: {words}"
         )
     return Refusal(LoginNeeded(what, requests.LOGIN_HELPS, words=complaint.words), blames=FailureScope.CREDENTIAL)
 
 
 def _of_key(answer: Answer, complaint: RedditErrorBody, asked: Request) -> Refusal | None:
     if "insufficient_scope" in answer.headers.get("www-authenticate", ""):
-        what, helps = "the key may not read this", "it needs the scope `read`: make it anew, and store it"
+        what, helps = "the key may not read this", "it needs the scope `read`: create a new one and store it"
         return Refusal(LoginNeeded(what, helps), blames=FailureScope.CREDENTIAL)
     if _meant(answer, complaint) != 401:
         return None
     if asked.credential is None:
-        return Refusal(LoginNeeded("Reddit asks for a key", ADD_A_KEY))
+        return Refusal(LoginNeeded("Reddit requires an API key", ADD_A_KEY))
     return Refusal(
         LoginNeeded("Reddit does not accept the token of this key", requests.LOGIN_HELPS),
         blames=FailureScope.CREDENTIAL,
@@ -177,8 +179,8 @@ def _elsewhere(answer: Answer, asked: Request) -> Refusal | None:
     match = _COMMUNITY.match(path)
     if match is None or match[1] == name:
         return None
-    helps = "follow r/{target} instead, and remove this source"
-    return Refusal(Missing("r/{name} now leads to r/{target}", helps, name=name, target=match[1]))
+    helps = "add r/{target} instead, and remove this source"
+    return Refusal(Missing("r/{name} now redirects to r/{target}", helps, name=name, target=match[1]))
 
 
 def _community(asked: Request) -> str | None:
@@ -213,7 +215,7 @@ def _of_community(answer: Answer, complaint: RedditErrorBody, asked: Request) ->
     if status == 429:
         return _too_many(answer, asked)
     if status >= 500:
-        return Refusal(ServerTrouble("Reddit has trouble of its own", AGAIN))
+        return Refusal(ServerTrouble("Reddit reports a server error", AGAIN))
     # The status itself says enough, except for Reddit's own words.
     is_news = bool(complaint.words) or answer.status < 300
     error = Refused(

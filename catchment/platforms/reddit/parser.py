@@ -19,7 +19,7 @@ from catchment.platforms.reddit import posts, requests, shapes
 from catchment.platforms.reddit.shapes import COMMENT, Comment, MoreComments, RedditPost
 from catchment.text.printable import unescape
 
-EMPTY_PAGE = "a page came empty where more was announced: it is asked again"
+EMPTY_PAGE = "a page was empty although more was announced: it will be requested again"
 FEED_NOTE = "read from the community's feed, without an API key: no scores, comment counts, edits or removals"
 # Comments that enclose a post's own text.
 _BEFORE, _AFTER = "<!-- SC_OFF -->", "<!-- SC_ON -->"
@@ -121,7 +121,7 @@ def _left_out(stubs: Sequence[MoreComments], asked: Request) -> Iterator[Request
 def _read_feed_answer(answer: Answer, asked: Request) -> Reading:
     reading = read_feed(answer, asked)
     if reading is None:
-        raise Unreadable("an HTML page came where a feed was expected", "look at the address in a browser")
+        raise Unreadable("an HTML page was returned instead of a feed", "check the address in a browser")
     items = [_entry_item(item) for item in reading.items]
     skipped = [
         Skipped("bad id", entry.external_id) for entry, item in zip(reading.items, items, strict=True) if item is None

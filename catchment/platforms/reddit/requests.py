@@ -33,7 +33,7 @@ FILTERED = ("top", "controversial")
 """Only these listings have time filters."""
 RAW = {"raw_json": "1"}
 LOGIN_HELPS = (
-    "check client id and secret at https://www.reddit.com/prefs/apps, and store them anew: CLIENT_ID:SECRET, or "
+    "check client id and secret at https://www.reddit.com/prefs/apps, and store them again: CLIENT_ID:SECRET, or "
     "CLIENT_ID: for an installed app"
 )
 # Reddit's own value for a device that does not want to be distinguished; a device id must have 20 characters.
@@ -170,7 +170,7 @@ def granted(answer: Answer) -> Granted | None:
 def token(answer: Answer) -> Token:
     grant = granted(answer)
     if grant is None:
-        raise LoginNeeded("Reddit gives no token for this key", LOGIN_HELPS)
+        raise LoginNeeded("Reddit issued no token for this key", LOGIN_HELPS)
     lives = number(grant.expires_in) or 0
     bearer = {"Authorization": f"Bearer {text(grant.access_token)}"}
     return Token(bearer, min(lives, _LONGEST_LIFE) if lives > 0 else _USUAL_LIFE)

@@ -152,7 +152,7 @@ def plain(body: bytes) -> bytes:
 def _needed(raw: bytes | Raw, shape: type[Shape]) -> Shape:
     value = decoded(raw, shape)
     if value is None:
-        raise Unreadable("what came is none of Reddit's listings", "Reddit may have changed its form; it is kept")
+        raise Unreadable("the answer is not a Reddit listing", "Reddit may have changed its format; the answer is kept")
     return value
 
 

@@ -97,10 +97,10 @@ MAIN_TEXT_TAGS = 20_000
 MAIN_TEXT_LABOUR = 600_000
 QUICK_CHARACTERS = 1_000_000
 ACCEPT = "text/html, application/xhtml+xml;q=0.9, */*;q=0.1"
-HELPS = message("give the address of a page, as https://example.com/news")
-ASK_SITE = message("look for a feed of this site, or ask it to let programs in")
+HELPS = message("enter the address of a page, such as https://example.com/news")
+ASK_SITE = message("look for a feed of this site, or ask its operator to allow programs")
 LOOK_FOR_FEED = "look for a feed of this site"
-FOLLOW_LINKS = "follow the links on it: the setting `links`, a CSS selector"
+FOLLOW_LINKS = "collect the pages that it links to: set `links` to a CSS selector"
 
 
 def understand(text: str, kind: str | None = None) -> Target:
@@ -164,14 +164,15 @@ def _main_text(text: str) -> str:
         try:
             answer = child_processes.run(__name__, _extract_encoded.__name__, text.encode("utf-8", "replace"))
         except child_processes.JobKilled:
-            what = "it takes too long to find the main text of the page, or too much memory"
+            what = "extracting the main text of the page takes too much time or memory"
             raise TooComplex(what, FOLLOW_LINKS) from None
         if not answer:
             raise _too_broken()
         extracted = answer[1:].decode()
     if len(extracted.encode()) < LEAST_BYTES:
         raise Unreadable(
-            "no main text can be found on the page", "follow the links on it (the setting `links`), or the site's feed"
+            "no main text can be found on the page",
+            "collect the pages that it links to (setting `links`), or add the site's feed",
         )
     return extracted
 
@@ -189,7 +190,7 @@ def _extract(text: str) -> str:
         import trafilatura  # heavy: loaded when a page is parsed
     except ImportError as error:
         raise CatchmentError(
-            "main texts cannot be read: a package is missing ({why})",
+            "main texts cannot be extracted: a package is missing ({why})",
             "reinstall catchment's packages, as `make run` does",
             why=str(error).partition(chr(10))[0],
         ) from error
@@ -204,7 +205,7 @@ def _extract(text: str) -> str:
 
 
 def _too_broken() -> Unreadable:
-    return Unreadable("the page is too broken to find its main text", "look at it in a browser")
+    return Unreadable("the page is too broken to find its main text", "check it in a browser")
 
 
 LEAST_BYTES = 200
@@ -255,13 +256,11 @@ SCRIPTS = re.compile(
 def _check_whole(text: str) -> None:
     """Raises an error for a body that is not a page, or not a complete one."""
     if not text.strip():
-        raise Unreadable("the answer is empty", "the server sends no page at present; it is asked again")
+        raise Unreadable("the answer is empty", "the server sends no page at the moment; the request will be retried")
     if not MARKUP.search(text[:LOOKED_AT]):
-        raise Unreadable("what came is no web page", "give the address of a page; a feed is followed as `rss`")
+        raise Unreadable("the answer is not a web page", "enter the address of a page; for a feed, use the kind `rss`")
     if BEGUN.search(text) and not ENDED.search(text) and _is_inside(text):
-        raise Unreadable(
-            "the page breaks off in the middle", "nothing is stored of it; the next visit may get it whole"
-        )
+        raise Unreadable("the page is truncated", "nothing of it was stored; it may be complete in the next collection")
 
 
 def _check_is_page(page: LexborHTMLParser, url: str) -> None:
@@ -277,7 +276,7 @@ def _check_is_page(page: LexborHTMLParser, url: str) -> None:
         raise error
     if size < LEAST_BYTES:
         raise Unreadable(
-            "the page has hardly any words ({size} bytes)",
+            "the page has hardly any text ({size} bytes)",
             "check it in a browser; it may need JavaScript",
             size=size,
         )
@@ -287,13 +286,13 @@ def _in_place_of_it(page: LexborHTMLParser, url: str, words: str, without_script
     headings = [text_of(node) for node in page.css("title, h1, h2")[:10]]
     parts = urlsplit(url)
     if any(NOT_FOUND.search(heading) for heading in headings):
-        return Missing("the page says that there is no such page", "check the address; it is asked again")
+        return Missing("the page says that it does not exist", "check the address; the request will be retried")
     if any(CHECK.search(heading) for heading in headings):
-        return Refused("the site asks to prove that a browser is reading", LOOK_FOR_FEED)
+        return Refused("the site answered with a bot check", LOOK_FOR_FEED)
     if any(CONSENT.search(heading) for heading in headings) or CONSENT_PLACE.search(f"//{parts.netloc}{parts.path}"):
         return Refused("the site wants consent before it shows the page", LOOK_FOR_FEED)
     if SCRIPTS.search(without_scripts if len(words.encode()) < LEAST_BYTES else "") or SCRIPTS.search(words[:500]):
-        return Refused("the page is shown to browsers only that run its scripts", LOOK_FOR_FEED)
+        return Refused("the page is shown only to browsers that run its scripts", LOOK_FOR_FEED)
     return None
 
 

@@ -170,10 +170,10 @@ CHINESE = {
 }
 
 HELPS = {
-    None: "give @NAME, or the address of a profile or a list, as https://x.com/NAME",
-    requests.FEED: "give @NAME, or the address of the profile, as https://x.com/NAME",
-    requests.LIST: "give the number of the list, or its address, as https://x.com/i/lists/84839422",
-    requests.BOOKMARKS: "give the word bookmarks",
+    None: "use @NAME, or the address of a profile or a list, such as https://x.com/NAME",
+    requests.FEED: "use @NAME, or the address of the profile, such as https://x.com/NAME",
+    requests.LIST: "use the number of the list, or its address, such as https://x.com/i/lists/84839422",
+    requests.BOOKMARKS: "use the word bookmarks",
 }
 SITES = re.compile(r"(?:(?:www|m|mobile)\.)?(?:x|twitter)\.com")
 USER = re.compile(r"[A-Za-z0-9_]{1,15}")
@@ -206,7 +206,7 @@ def understand(text: str, kind: str | None = None) -> Target:
     """Returns the canonical target of a user, a list, or one's bookmarks, however it is written."""
     text = text.strip()
     if not text or not text.isprintable() or len(text) > 2_000:
-        raise _wrong(message("no target was given" if not text else "this is nothing on X"), kind)
+        raise _wrong(message("no target was given" if not text else "there is nothing like this on X"), kind)
     host = text.partition("/")[0].lower()
     if "://" in text or SITES.fullmatch(host):
         target = _of_url(text if "://" in text else f"https://{text}", kind)
@@ -223,11 +223,13 @@ def _of_name(text: str, kind: str | None) -> Target:
     if kind == requests.BOOKMARKS:
         if text.lower() == "bookmarks":
             return _bookmarks()
-        raise _wrong(message("there is only one list of bookmarks for each user"), kind)
+        raise _wrong(message("every user has only one list of bookmarks"), kind)
     # A bare word could be anything: it is a user's name only if one was asked for.
     name = text.removeprefix("@") if text.startswith("@") or kind == requests.FEED else ""
     if kind == requests.LIST or not USER.fullmatch(name):
-        raise _wrong(message("this is nothing on X" if kind is None else "this cannot be its name or number"), kind)
+        raise _wrong(
+            message("there is nothing like this on X" if kind is None else "this is not a valid name or number"), kind
+        )
     return _user(name)
 
 
@@ -235,9 +237,9 @@ def _of_url(url: str, kind: str | None) -> Target:
     try:
         parts = urlsplit(url)
     except ValueError:
-        raise _wrong(message("the address is broken"), kind) from None
+        raise _wrong(message("the address is malformed"), kind) from None
     if parts.scheme not in ("http", "https") or not SITES.fullmatch((parts.hostname or "").lower()):
-        raise _wrong(message("this is no address on X"), kind)
+        raise _wrong(message("this is not an address on X"), kind)
     steps = [step for step in parts.path.split("/") if step]
     match steps:
         case ["i", "lists", number, *_] if NUMBER.fullmatch(number):

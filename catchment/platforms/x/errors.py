@@ -23,7 +23,7 @@ from catchment.platforms._common.http import is_page
 from catchment.platforms.x import parser, requests
 from catchment.platforms.x.shapes import Json, decoded_documents, objects
 
-AGAIN = "it is asked again"
+AGAIN = "it will be requested again"
 _LONGEST_WORDS = 200
 _FREE_TIER_WAIT = timedelta(seconds=5)
 _CAPPED_FOR = timedelta(days=1)
@@ -62,11 +62,11 @@ def _decisive(documents: list[Any]) -> Json:
 def _inside(answer: Answer, body: Json, words: str, is_whole: bool, request: Request) -> Refusal | None:
     """Returns the error in an answer with status 200."""
     if not answer.body.strip():
-        return Refusal(ServerTrouble("an empty answer came", AGAIN))
+        return Refusal(ServerTrouble("the answer is empty", AGAIN))
     if is_page(answer.body):
-        return Refusal(Refused("a page for people came where data was expected", "check the base URL of the service"))
+        return Refusal(Refused("a web page was returned instead of data", "check the base URL of the service"))
     if not is_whole:
-        return Refusal(NetworkError("the answer breaks off in the middle", AGAIN))
+        return Refusal(NetworkError("the answer is truncated", AGAIN))
     if text(body.get("status")) == "error":
         if "credit" in words.lower() and "not enough" in words.lower():
             return _out_of_credits(words, request)
@@ -159,7 +159,7 @@ def _too_many(answer: Answer, body: Json, words: str) -> Refusal:
     # Its window's end is in the headers; TwitterAPI.io has none, and answers free accounts every five seconds.
     is_free = "every 5 seconds" in words.lower() and "retry-after" not in answer.headers
     retry_at = answer.answered_at + _FREE_TIER_WAIT if is_free else None
-    error = SlowDown("too many requests", "it is asked again later", retry_at=retry_at)
+    error = SlowDown("too many requests", "it will be requested again later", retry_at=retry_at)
     is_told = is_free or "retry-after" in answer.headers or answer.headers.get("x-rate-limit-remaining") == "0"
     return Refusal(error, blames=FailureScope.CREDENTIAL, cure=None if is_told else _SOON)
 
@@ -172,7 +172,7 @@ def _forbidden(answer: Answer, body: Json, words: str, request: Request) -> Refu
         # The key is good for everything else: most accounts may search the last week only.
         return Refusal(
             Refused(
-                "the account may not search posts of {service} that are older than a week",
+                "this account is not allowed to search posts of {service} older than a week",
                 "a higher access level would allow it",
                 service=_title(request),
             )
@@ -189,7 +189,7 @@ def _forbidden(answer: Answer, body: Json, words: str, request: Request) -> Refu
     if answer.status == 403 and not is_of_key:
         return Refusal(_about_user(words, request) or _said(words or "error 403", request))
     if request.credential is None:
-        return Refusal(LoginNeeded("{service} asks for a key", _add_key(request), service=_title(request)))
+        return Refusal(LoginNeeded("{service} requires a key", _add_key(request), service=_title(request)))
     error = LoginNeeded(
         "{service} does not accept this key", "renew the key, and store the new one", service=_title(request)
     )

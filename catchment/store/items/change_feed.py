@@ -104,6 +104,4 @@ def parse_cursor(text: str) -> ChangeCursor:
 
 
 def _bad_cursor() -> InvalidInput:
-    return InvalidInput(
-        "this is not a place among the changes", "give 0 to begin, or the `next` of the answer before", "after"
-    )
+    return InvalidInput("this is not a change number", "start with 0, or use `next` from the previous answer", "after")

@@ -204,7 +204,7 @@ class Tasks(StorePart):
         """Cancel an unfinished task: sources that have begun are finished, no other begins. Raises Conflict if it is
         over."""
         if self.get(task_id).finished_at is not None:
-            raise Conflict("task {task_id} has ended already", task_id=task_id)
+            raise Conflict("task {task_id} has already ended", task_id=task_id)
         sql = """
             UPDATE tasks SET is_cancelled = ?, updated_at = ?, next_attempt_at = NULL
              WHERE task_id = ? AND finished_at IS NULL

@@ -56,7 +56,7 @@ class NewNotification(RequestBody):
     events="None: all of them.",
     least_severity="The least severity of alerts to send. Null: all alerts.",
     language="The language of messages to people.",
-    waiting_count="Events that wait to be delivered.",
+    waiting_count="Events waiting to be delivered.",
     given_up_count="Events that could not be delivered (dead letters).",
 )
 class ListenerSchema(Resource):

@@ -216,7 +216,7 @@ def _spending_gauges(app: App) -> Iterator[Metric]:
         )
     yield _gauge(
         "spending_forecast_dollars",
-        "What a paid service will have cost this month if it goes on as in the last seven days.",
+        "The forecast for what a paid service costs this month, based on the last seven days.",
         service={row.service: row.forecast / DOLLAR for row in services},
     )
 

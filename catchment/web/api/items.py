@@ -240,8 +240,8 @@ def raw_items_for_digest(
 
 @router.post("/forget", tags=["forgetting"], response_model=ForgottenSchema, responses=MISSING)
 def forget(app: AppDep, body: DeletionRequest) -> ForgottenView:
-    """Delete an item, or all items of an author on a platform, for good, with their revisions and raw answers. They are
-    not collected again. Backups, exports and copies in other programs still have them."""
+    """Permanently delete an item, or all items of an author on a platform, with their revisions and raw answers. They
+    are not collected again. Backups, exports and copies in other programs still have them."""
     if body.item_id is not None and body.author is None and body.platform is None:
         platform = app.store.deletion.platform_of(body.item_id)
         order = Forget("item", platform, "API", body.reason, item_id=body.item_id)
@@ -250,7 +250,7 @@ def forget(app: AppDep, body: DeletionRequest) -> ForgottenView:
         platform = app.platforms.named(body.platform, *app.store.deletion.followed_on(body.platform))
         order = Forget("author", platform, "API", body.reason, author=body.author)
     else:
-        raise InvalidInput("the request does not say what to forget", "give item_id, or platform and author", "item_id")
+        raise InvalidInput("the request does not say what to forget", "pass item_id, or platform and author", "item_id")
     return forget_for_good(app.store, app.cache, order, app.clock.now())
 
 
@@ -258,7 +258,7 @@ def forget(app: AppDep, body: DeletionRequest) -> ForgottenView:
 def list_forgotten(
     app: AppDep, after: After = None, most: Annotated[int, limit(200)] = 50
 ) -> ResourcePage[ForgottenView]:
-    """Records of what was deleted for good, newest first, without content or names."""
+    """Records of permanent deletions, newest first, without content or names."""
     return paged(app.store.deletion.records(most + 1, place(after)), most, lambda record: record.id)
 
 

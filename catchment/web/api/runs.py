@@ -154,7 +154,7 @@ def get_audit(
     """An audit, the threads with missing floors that it found, and the gaps that it tried to repair.
 
     Lists up to 1,000 floors of each thread and up to 1,000 attempts to repair gaps; `floors_next` and
-    `gap_repairs_next` say where to go on.
+    `gap_repairs_next` are the cursors to continue.
     """
     audits = app.store.floor_audits
     audit = audits.get(audit_id)
@@ -210,9 +210,9 @@ def _gap_repairs(
 def list_missing_replies(
     app: AppDep, after: AfterKey = None, most: Annotated[int, limit(1000)] = 100, source_id: OfSource = None
 ) -> ResourcePage[MissingReplies]:
-    """Threads of which the platform reports more replies than are stored, the largest difference first.
+    """Threads with fewer stored replies than the platform reports, the largest difference first.
 
-    Only of sources whose replies are collected.
+    Only for sources whose replies are collected.
     """
     rows = app.store.reply_counts.worst(most + 1, source_id=source_id, after=key_from(after))
     return paged(rows, most, lambda row: key_text((row.missing_count, row.item_id)))

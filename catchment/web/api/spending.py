@@ -15,7 +15,7 @@ from catchment.web.dependencies import AppDep
 _COUNTS = {
     "calls": "Calls that were answered, or may have been.",
     "amount": "Charged for answers, in millionths of a US dollar.",
-    "uncertain_amount": "The most that calls may have cost whose answers never came.",
+    "uncertain_amount": "The most that calls without an answer may have cost.",
 }
 
 
@@ -31,7 +31,7 @@ class PeriodSpendingSchema(Resource):
     """What a service has cost in a day or a month (UTC), in millionths of a US dollar."""
 
 
-@shows(ServiceSpending, forecast="What the month will have cost if it goes on as in the last seven days.")
+@shows(ServiceSpending, forecast="The forecast for the month, based on the last seven days.")
 class ServiceSpendingSchema(Resource):
     """What a paid service costs."""
 

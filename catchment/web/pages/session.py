@@ -120,7 +120,7 @@ def refuse_unstorable(values: Mapping[str, str]) -> None:
         try:
             keepable(value)
         except ValueError as error:
-            raise InvalidInput("{name} holds {why}", field=name[:50], name=name[:50], why=str(error)) from None
+            raise InvalidInput("{name} contains {why}", field=name[:50], name=name[:50], why=str(error)) from None
 
 
 TheForm = Annotated[SubmittedForm, Depends(_change)]

@@ -34,7 +34,7 @@ def read_feed(answer: Answer, request: Request) -> Reading | None:
     text, _ = charset.decode(answer.body, content_type)
     beginning = text.lstrip("\ufeff \t\r\n")
     if not beginning:
-        raise Unreadable("the answer is empty", "the server sends no feed at present; it is asked again")
+        raise Unreadable("the answer is empty", "the server sends no feed at the moment; the request will be retried")
     if beginning[0] in "{[":
         return jsonfeed.read(beginning, answer.url, request)
     if markup.is_page(text):
@@ -48,7 +48,7 @@ def read_feed(answer: Answer, request: Request) -> Reading | None:
     if any(sign in text[:100_000].lower() for sign in HTML_SIGNS):
         return None
     raise Unreadable(
-        "what came is no feed", "check the address in a browser: a feed's begins with rss, feed or rdf:RDF"
+        "the answer is not a feed", "check the address in a browser: a feed begins with rss, feed or rdf:RDF"
     )
 
 
@@ -61,7 +61,7 @@ def _feed(text: str, url: str, tree: markup.Tree | None) -> Reading | None:
     if root_name not in markup.ROOTS:
         raise Unreadable(
             "the answer is XML, but not a feed: <{element}>",
-            "give the address of a feed; lists of feeds can be imported",
+            "enter the address of a feed; lists of feeds can be imported",
             element=root_name[:40],
         )
     reading = entries.read(tree, url)
@@ -76,7 +76,9 @@ def _fullest(reading: Reading, text: str, url: str) -> Reading:
     patient = _lenient_reading(text, url)
     if not count and (patient is None or not markup.is_closed(text)):
         # An empty feed has no entry either: treated as one, a broken feed would look healthy forever.
-        raise Unreadable("the feed is broken beyond repair", "nothing is stored of it; the next poll may find it whole")
+        raise Unreadable(
+            "the feed is broken beyond repair", "nothing of it was stored; it may be complete in the next collection"
+        )
     return patient if patient and len(patient.items) > len(reading.items) else reading
 
 

@@ -27,7 +27,9 @@ def read(text: str, url: str, request: Request) -> Reading:
         channel = rss.get("channel") if isinstance(rss, dict) else None
         if isinstance(channel, dict):
             return _rss_in_json(channel, url).replace(notes=notes)
-    raise Unreadable("JSON came that is no feed", "give the address of a feed; other JSON is read by kind custom_api")
+    raise Unreadable(
+        "the answer is JSON, but not a feed", "enter the address of a feed; for other JSON, use the kind custom_api"
+    )
 
 
 def _read_item(read_fields: Callable[[JsonObject], Item], entry: Any) -> Item:
@@ -60,7 +62,7 @@ def _date(value: Any) -> Dated | None:
 
 def _json_feed(feed: JsonObject, url: str, request: Request) -> Reading:
     if not isinstance(feed.get("items"), list):
-        raise Unreadable("a JSON Feed came without its list of items")
+        raise Unreadable("the JSON Feed has no list of items")
     language = coercion.language(_string(feed.get("language")))
     name, identity = _people(feed)
     people = name and name[: coercion.LONGEST_PERSON], identity and identity[: coercion.LONGEST_PERSON]

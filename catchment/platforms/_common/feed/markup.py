@@ -126,7 +126,7 @@ def repaired(text: str) -> Tree | None:
     if len(text) > MOST_REPAIRED or marks > MOST_MARKS:
         raise TooComplex(
             "the feed is malformed and too large to repair ({size:,} characters, {marks:,} of < or &)",
-            "the limits are {most_size:,} and {most_marks:,}; only its publisher can correct it",
+            "the limits are {most_size:,} and {most_marks:,}; only its publisher can fix it",
             size=len(text),
             marks=marks,
             most_size=MOST_REPAIRED,

@@ -197,7 +197,7 @@ class Cached(Resource):
 
 
 class DeletionRequest(RequestBody):
-    """What to delete for good: an item, or an author on a platform."""
+    """What to delete permanently: an item, or an author on a platform."""
 
     model_config = example(platform="hackernews", author="somebody", reason="asked us to")
     item_id: Annotated[RowId, Strict()] | None = Field(default=None, description="The item's id.")

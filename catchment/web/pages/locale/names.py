@@ -67,8 +67,8 @@ NAMES: dict[str, dict[str, str]] = {
         ),
         "GONE": "It is gone for good (410). Remove it, or add its new address.",
         "REFUSED": (
-            "The site refused the request. Check in a browser whether it is public; it may require a credential, or "
-            "not allow programs."
+            "The site refused the request. Check in a browser whether it is public; it may require a credential or "
+            "block programs."
         ),
         "DISALLOWED": "The site's robots.txt does not allow programs here. Add its feed, or another page.",
         "LOGIN_NEEDED": (
@@ -130,7 +130,7 @@ NAMES: dict[str, dict[str, str]] = {
         "watch_paused": "Paused. It matches nothing until you resume it.",
         "watch_resumed": "Resumed. It applies to new items.",
         "task_cancelled": "Cancelled. It ends when the targets in progress are done.",
-        "notification_added": "Added. It is notified of what happens from now on; send a test message to check it.",
+        "notification_added": "Added. It receives events from now on; send a test message to check it.",
         "notification_tested": "The test message was accepted.",
         "notification_paused": "Paused. Events are kept for a few days until you resume it.",
         "notification_resumed": "Resumed. It continues where it stopped.",
@@ -152,7 +152,7 @@ NAMES: dict[str, dict[str, str]] = {
     "origin": {"environment": "the environment"},
     "interval_from": {"database": "set here", "settings": "from the settings", "default": "default"},
     "home": {"database": "the database", "redis": "Redis"},
-    "job": {"repair-gaps": "Repair gaps", "collect": "Collection by command"},
+    "job": {"repair-gaps": "Repair gaps", "collect": "Collection from the command line"},
     "sort": {
         "entry": "entry",
         "post": "post",
@@ -226,7 +226,7 @@ NAMES: dict[str, dict[str, str]] = {
         "listener failing": "does not accept its events",
         "pool exhausted": "has no usable credential",
         "credential refused": "was refused",
-        "credential used up": "has nothing left to spend",
+        "credential used up": "has no credit left",
         "credential expiring": "expires soon or has expired",
         "service spending": "is near or at its spending cap",
         "task failing": "has tasks that fail",
@@ -281,7 +281,7 @@ NAMES: dict[str, dict[str, str]] = {
         "stuck": "late",
         "told": "asked to wait",
         "deferred": "deferred",
-        "no_money": "waits for the spending cap",
+        "no_money": "waiting: spending cap reached",
         "probation": "on probation",
         "failing": "failing",
         "silent": "silent",
@@ -327,12 +327,12 @@ NAMES: dict[str, dict[str, str]] = {
         "due.own_interval": "its own interval",
         "due.probation": "it keeps failing and is retried less and less often",
         "due.told_to_wait": "its server asked us to wait",
-        "due.not_stored": "our database could not store it; it is tried again soon",
+        "due.not_stored": "our database could not store it; it is retried soon",
         "due.deferred": "our own limits allow no request yet",
-        "due.cap_of_day": "the daily spending cap is reached; it is tried again in case the cap is raised",
-        "due.cap_of_month": "the monthly spending cap is reached; it is tried again in case the cap is raised",
-        "due.no_connection": "nothing could be reached; it is tried again soon",
-        "due.no_answer": "its host does not answer; it is tried again soon",
+        "due.cap_of_day": "the daily spending cap is reached; it is retried in case the cap is raised",
+        "due.cap_of_month": "the monthly spending cap is reached; it is retried in case the cap is raised",
+        "due.no_connection": "nothing could be reached; it is retried soon",
+        "due.no_answer": "its host does not answer; it is retried soon",
         "due.less_often": "the source asks to be collected less often",
         "due.added": "it has just been added",
         "due.requested": "its collection was requested",
