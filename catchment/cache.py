@@ -209,7 +209,7 @@ class Cache:
 
     def cache(self, source: Source, items: Sequence[RefinedItem], at: datetime) -> int:
         """Add what a cache-only crawl saw of a source to what earlier ones saw; returns how many. Items that were
-        deleted for good are left out."""
+        deleted permanently are left out."""
         entries = self._store.cached_sources.unforgotten(
             source.platform, [_seen_entry(item, source, at) for item in items]
         )
@@ -232,8 +232,8 @@ class Cache:
         return {_key(entry): (expires_at, entry) for expires_at, entry in pairs if expires_at > micros(now)}
 
     def forget(self, platform: str) -> None:
-        """Drop everything cached for a platform of which something was deleted for good. It is not read in any case;
-        what an unavailable Redis still holds expires."""
+        """Drop everything cached for a platform from which something was deleted permanently. It is not read in any
+        case; what an unavailable Redis still holds expires."""
         source_ids = self._store.cached_sources.known_of(platform)
         for backend in self._backends:
             try:
@@ -354,7 +354,7 @@ def _warn(words: str, **more: object) -> None:
 def forget_for_good(
     store: Store, cache: Cache, request: Forget, now: datetime, seen: Callable[[int], None] = lambda _: None
 ) -> ForgottenView:
-    """Delete for good, in the archive and in the cache; returns the record."""
+    """Delete permanently, in the archive and in the cache; returns the record."""
     record = store.deletion.forget(request, now, seen)
     cache.forget(request.platform)
     return record

@@ -211,7 +211,7 @@ class Unreadable(PlatformError):
 
 
 class NoFeed(Unreadable):
-    """Look on the site for the address of its feed; a page without one is followed as `website`."""
+    """Look on the site for the address of its feed; a page without one can be added as `website`."""
 
     code = "NO_FEED"
 
@@ -225,7 +225,7 @@ class TooLarge(Unreadable):
 class TooComplex(Unreadable):
     """Open the address in a browser: the site may be broken, or designed to waste a crawler's resources.
 
-    Follow another address of the same content, if there is one: a feed in place of a page, a shorter list.
+    Use another address of the same content, if there is one: a feed instead of a page, or a shorter list.
     """
 
     code = "TOO_COMPLEX"

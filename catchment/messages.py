@@ -394,7 +394,7 @@ def _plain_param(value: Any) -> Any:
 
 
 def restored(_: type, value: Any) -> Message:
-    """Returns the message that JSON data stands for."""
+    """Returns the message that JSON data represents."""
     if isinstance(value, str):
         return Message(value)
     return Message(value["code"], {name: _restored_param(param) for name, param in value.get("params", {}).items()})

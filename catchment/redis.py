@@ -1,6 +1,6 @@
 """The optional connection to Redis. Every caller must work without it.
 
-After a failure there is a cooldown before Redis is asked again, so that not every call waits for it; the outage is
+After a failure there is a cooldown before Redis is tried again, so that not every call waits for it; the outage is
 logged once, and the recovery.
 """
 
@@ -124,7 +124,7 @@ class RedisLink:
 
 
 def _is_refusal(error: Exception) -> bool:
-    """Whether the server will say the same tomorrow. One that is full, loads its data, has too many clients or closes
+    """Whether the failure is permanent. A server that is full, loads its data, has too many clients or closes
     the connection will not."""
     from redis import exceptions
 

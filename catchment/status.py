@@ -73,7 +73,7 @@ class PoolStatus(View, frozen=True):
     shared: int
     usable: int
     exhausted: tuple[str, ...]
-    """The platforms that have some, of which none is usable."""
+    """The platforms that have some, but no usable one."""
 
 
 class CollectorView(View, frozen=True):

@@ -370,7 +370,7 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
     """A file that appears under its name only when it is complete, readable by its owner only; its folder is created,
     as for a backup."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # A name that nobody has: neither a file of the user's nor one that another process is writing is lost.
+    # An unused name: neither a file of the user's nor one that another process is writing is lost.
     part = path.with_name(f"{path.name}.{os.urandom(4).hex()}.part")
     part.touch(mode=0o600, exist_ok=False)
     try:

@@ -64,7 +64,7 @@ class CacheWarmup:
         self._lock = Lock()
 
     def visit(self, claimed: Claimed, run_id: int) -> Visited:
-        """Crawls one source. A failure is recorded, but counts against no source."""
+        """Crawls one source. A failure is recorded, but does not count against the source."""
         crawl = _CacheCrawl(self, claimed.source)
         try:
             result, cached = crawl.crawl(), crawl.cached

@@ -76,7 +76,7 @@ class GapRepairs:
                 if not is_repairing or not reachable or self._context.stop.is_set():
                     continue
                 source = self._store.sources.get(of_source)
-                # A person who names a source wants it to be asked, paused or not.
+                # A person who names a source wants it to be requested, paused or not.
                 if source.state != SourceState.ACTIVE and source_id is None:
                     continue
                 if run_id is None:

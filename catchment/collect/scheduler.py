@@ -185,7 +185,7 @@ class Scheduler:
         at_most: int | None = None,
         kinds: Collection[str] | None = None,
     ) -> list[VisitResult]:
-        """Visits everything that is due now, or `at_most` so many, or only `kinds`. Logs and writes nothing if nothing
+        """Visits everything that is due now, or at most `at_most`, or only `kinds`. Logs and writes nothing if nothing
         is due."""
         # By the time the run began: a source that it has visited is hardly ever due again within it.
         began = self.clock.now()
@@ -196,7 +196,7 @@ class Scheduler:
 
         def claim(queue: Queue) -> list[Claimed]:
             nonlocal left
-            # Kinds in cooldown are skipped, and their sources stay due.
+            # Kinds in cooldown are skipped; their sources stay due.
             closed = self.visitor.kinds_in_cooldown()
             if closed:
                 self._give_back(queue.leave(lambda claimed_source: claimed_source.source.kind in closed))

@@ -24,7 +24,7 @@ class ReadPage(NamedTuple):
     reading: Reading
     """Its items in the answer's order. Of a repeated one, only the date is known."""
     marks: Sequence[int] = ()
-    """One for each item; none where they cannot be told apart."""
+    """One for each item; none where they cannot be distinguished."""
     repeated: Mapping[int, StoredEntry] = {}
     """Those that are as last time, by their position."""
 
@@ -101,7 +101,7 @@ def _read_rest(
 
 
 def _is_cut_right(reading: Reading, count: int) -> bool:
-    """Whether each of so many entries is one item, and nothing had to be repaired."""
+    """Whether each of this many entries is one item, and nothing had to be repaired."""
     return len(reading.items) == count and not (reading.skipped or reading.notes or reading.is_torn)
 
 

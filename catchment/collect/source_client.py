@@ -188,7 +188,7 @@ class SourceClient:
         except Unreadable as error:
             self._keep_unread(exchange)
             if exchange.request.fallback is not None:
-                # Sent instead of this one, whose answer is not what was hoped for.
+                # Sent instead of this one, whose answer is not what was expected.
                 return Reading(follow=(exchange.request.fallback,))
             if (nothing := self._nothing_found(exchange.request, exchange.platform)) is not None:
                 raise nothing from error

@@ -45,7 +45,7 @@ def request_task(
     request_id: str | None = None,
     field: str = "targets",
 ) -> TaskView:
-    """Request the collection of these sources, each with at most so many items at first. The same `request_id` is the
+    """Request the collection of these sources, each with at most this many items at first. The same `request_id` is the
     same task. Raises InvalidInput, which names every target that cannot be used, and TaskRunning."""
     if not LEAST_LIMIT <= item_limit <= MOST_LIMIT:
         raise InvalidInput("the limit is {least} to {most}", field="limit", least=LEAST_LIMIT, most=MOST_LIMIT)
@@ -98,7 +98,7 @@ class TaskRunner:
         self._patience, self._tells_ready = patience, tells_ready
 
     def run(self) -> None:
-        """Run every task that may go on now."""
+        """Run every task that can continue now."""
         for number in self._store.tasks.waiting(self._clock.now()):
             if self._stop.is_set():
                 return

@@ -160,7 +160,7 @@ def walk(visit: Visit, platform: Platform, kind: Kind, planned: PlannedWalk) -> 
             reading = read.reading
             if _only_leads_on(visit.state, reading):
                 if reading.cursor is not None:
-                    # Learnt for good, whatever becomes of the walk: a user's number is paid for once.
+                    # Stored permanently, however the walk ends: a user's number is paid for once.
                     visit.state = with_cursor(visit.state, reading.cursor)
                 waiting.extend(reading.follow)
                 continue

@@ -3,7 +3,7 @@
 Its key is derived from the master key by scrypt. The master key is COOKIE_MASTER_KEY, or one that was made in the
 data folder when it was first needed. The reasons are in docs/decisions/0002-vault.md.
 
-A rotation re-encrypts everything with the first of the master keys, while other processes go on using it. In small
+A rotation re-encrypts everything with the first of the master keys, while other processes continue to use it. In small
 batches, each of them atomic: after an interruption, the next rotation does the rest.
 """
 

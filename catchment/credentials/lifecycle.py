@@ -124,7 +124,7 @@ def _is_sent_in(credential: Credential, sent_at: datetime) -> bool:
 
 
 def paused(credential: Credential, reason: str | None, now: datetime) -> Credential:
-    """Returns the credential after a user paused it; `reason`: what the user gives as one, if anything."""
+    """Returns the credential after a user paused it; `reason`: the reason given by the user, if any."""
     why = _shortened(reason) if reason else message("paused_by_user")
     return credential.replace(state_reason=why) if credential.state == PAUSED else _became(credential, PAUSED, why, now)
 

@@ -79,7 +79,7 @@ class CredentialManager:
         return names
 
     def pause(self, name: str, reason: str | None) -> None:
-        """`reason`: what the user gives as one, if anything."""
+        """`reason`: the reason given by the user, if any."""
         self._safe.announce(self._clock.now())
         self.change(name, lambda credential, now: paused(credential, reason, now))
 

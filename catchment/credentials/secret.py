@@ -104,7 +104,7 @@ class Secret(Record, frozen=True, forbid_unknown_fields=True, omit_defaults=True
 
 
 def strip_url(url: str, *, takes_unsure: bool = False) -> tuple[str, Secret | None]:
-    """Returns a URL without its secret, and the secret; None if there was none. The rest stays letter by letter.
+    """Returns a URL without its secret, and the secret; None if there was none. The rest stays unchanged.
 
     `takes_unsure`: a value that only looks like a secret is taken for one, too.
     """

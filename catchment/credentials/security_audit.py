@@ -1,6 +1,6 @@
 """Security audit: searches for plain-text secrets in the database, Redis, logs, settings files and the data folder.
 
-Known secrets are searched for everywhere: the credentials are decrypted for that. Unknown ones are searched for by
+Known secrets are searched for everywhere: the credentials are decrypted for that. Unknown secrets are searched for by
 shape, but only in our own writing: there nothing but the redacted form is accepted. Collected text may contain them:
 somebody may well post a token.
 """
@@ -51,7 +51,7 @@ class KnownSecret(Record, frozen=True):
 
 
 class Finding(Record, frozen=True):
-    """Something that must not be where it is. Never contains the secret itself."""
+    """A secret found in plain text. Never contains the secret itself."""
 
     where: str
     what: str

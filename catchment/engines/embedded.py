@@ -30,7 +30,8 @@ _ARENAS = 2
 
 def share_memory() -> None:
     """Make all threads share a few heaps. glibc gives nearly every thread its own, and memory freed by one thread
-    cannot be used by another: with thirty threads that read bodies in turn, a quarter of the process would be unused.
+    cannot be used by another: with thirty threads that read bodies one after another, a quarter of the process would be
+    unused.
 
     Call it before the threads start. With another C library, or if the operator has set it, nothing changes.
     """
@@ -102,10 +103,10 @@ class Embedded:
 
     @contextmanager
     def _logged_failures(self, name: str) -> Iterator[None]:
-        """The database is briefly unavailable, or similar: the next look tries again."""
+        """The database may be briefly unavailable: the next check retries."""
         try:
             yield
-        except Exception as error:  # noqa: BLE001 — whatever failed, the others must go on
+        except Exception as error:  # noqa: BLE001 — whatever failed, the others must continue
             if not getattr(error, "is_logged", False):
                 log.error("internal error in the engine", work=name, error=f"{type(error).__name__}: {error}")
             self._app.stop.wait(_LONGEST_SECONDS)

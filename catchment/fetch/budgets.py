@@ -5,7 +5,7 @@ behind the protocol `Rows`. A process takes small blocks of tokens and hands the
 
 With Redis the rule is the same. Two backends of one budget must never grant at the same time. So the database knows,
 span by span, whether Redis is in use; a process that cannot reach Redis records that there, counts all that Redis may
-have granted, and goes on in the database; and all others follow as long as that lasts.
+have granted, and continues in the database; all other processes do the same for as long as that lasts.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ in milliseconds."""
 
 
 def http_refusal(answer: Answer, now: datetime) -> PlatformError | None:
-    """Returns the error that this answer's status stands for; None: it is an answer."""
+    """Returns the error that this answer's status means; None: it is an answer."""
     status, headers = answer.status, answer.headers
     if status == 304 or (200 <= status < 300 and status != 206):
         return None
@@ -116,7 +116,7 @@ def http_refusal(answer: Answer, now: datetime) -> PlatformError | None:
 
 
 _Meaning = tuple[type[PlatformError], str, str]
-"""An error, and the codes of what it says and of what helps."""
+"""An error, with the codes of its message and its remedy."""
 _STATUSES = frozenset(HTTPStatus)
 _TOO_MANY: _Meaning = (SlowDown, "too_many", "longer_interval")
 _TROUBLE: _Meaning = (ServerTrouble, "trouble", "retried")

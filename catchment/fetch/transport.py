@@ -322,9 +322,9 @@ class CurlConnection:
     def _perform(self) -> None:
         """Sends, and receives until the answer is complete. Raises pycurl.error.
 
-        `Curl.perform` would call back a dozen times for the shortest answer, only to ask whether to go on; and whenever
-        several threads are at work, each call takes the interpreter away from another one, which costs as much as the
-        transfer.
+        `Curl.perform` would call back a dozen times for the shortest answer, only to ask whether to continue; and
+        whenever several threads are at work, each call takes the interpreter away from another one, which costs as much
+        as the transfer.
         """
         multi, curl, transfer = self._multi, self._curl, self._transfer
         multi.add_handle(curl)

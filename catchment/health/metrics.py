@@ -28,7 +28,7 @@ _DAY = timedelta(days=1)
 HotCounted = Callable[[datetime, datetime], CacheCounts]
 """Returns the counts of cache reads in that time."""
 Tiers = Callable[[], Mapping[str | None, int]]
-"""Returns how many communities there are in each tier at present; None: those without a tier."""
+"""Returns how many communities there are in each tier now; None: those without a tier."""
 
 
 class VisitFigures(View, frozen=True):

@@ -147,7 +147,7 @@ class Event(Record, frozen=True):
 
     @property
     def is_forgotten(self) -> bool:
-        """Its data was deleted for good: only its id is left, and it is not delivered."""
+        """Its data was deleted permanently: only its id is left, and it is not delivered."""
         return self.name == Event.FORGOTTEN
 
 

@@ -190,7 +190,7 @@ class PageFacts(Record, frozen=True):
     lookalikes: tuple[StoredItem, ...] = ()
     """The newest items of the source that the page does not show; loaded if the page may show them under new ids."""
     forgotten: frozenset[Key] = frozenset()
-    """Items of the page that were deleted for good."""
+    """Items of the page that were deleted permanently."""
     earlier: Mapping[int, tuple[PastContent, ...]] = {}
     """The earlier contents of stored items whose content or marks differ from what the page shows."""
     points: Mapping[int, Point] = {}
@@ -313,7 +313,7 @@ class PageWrite(Record, frozen=True):
     is_seen: bool = True
     """False: the answer is stale, and no sighting is updated."""
     is_raw_kept: bool = True
-    """False: the answer shows something that was deleted for good; stored, it would bring that back."""
+    """False: the answer shows something that was deleted permanently; stored, it would bring that back."""
     progress: Progress | None = None
     """The progress after a completed walk, if the visit continues with another one."""
     end: VisitEnd | None = None

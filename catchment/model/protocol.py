@@ -36,7 +36,7 @@ class Listing(Record, frozen=True):
     """A feed: one page with the newest entries, in no guaranteed order, and no older pages."""
     is_stacked: bool = False
     """A ranked listing to which new entries are added at the top, in an order that no date proves. Its limit is learnt;
-    reading goes on past it as long as a whole page is new."""
+    reading continues past it as long as a whole page is new."""
 
 
 class WalkPlan(Record, frozen=True):
@@ -179,7 +179,7 @@ class Forum(Record, frozen=True):
     """Every reply names the post that it answers: a thread can be shown as a tree."""
 
     def page_of(self, floor_number: int) -> int:
-        """Returns the page, from 1, on which a floor stands."""
+        """Returns the page, counted from 1, that contains a floor."""
         return max(0, floor_number - self.first_floor) // self.floors_per_page + 1
 
 

@@ -29,7 +29,7 @@ class SourceState(StrEnum):
     PAUSED = "paused"
     """Paused by a user; stays paused until a user resumes it."""
     RETIRED = "retired"
-    """The platform says that it is gone for good (410, banned). A user may resume it."""
+    """The platform says that it is gone permanently (410, banned). A user may resume it."""
     REMOVED = "removed"
     """No longer collected; its items stay."""
 
@@ -141,7 +141,7 @@ class Progress(Record, frozen=True):
 
     @property
     def note(self) -> str | None:
-        """The platform's remark about how the source is read at present."""
+        """The platform's remark about how the source is currently read."""
         return self.cursor.get("note")
 
     @property

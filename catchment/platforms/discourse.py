@@ -113,7 +113,7 @@ LIKE = 2
 SMALL_ACTION = 3
 """The type of a post that only says that the topic was closed, moved or the like."""
 SHOWN_BEFORE = 5
-"""Of the twenty posts near a number, so many are below it, if there are."""
+"""How many of the twenty posts near a number are below it, if they exist."""
 MOST_POSTS, MOST_TOPICS = 1_000, 100
 """Per answer: twenty times what Discourse sends."""
 _LONGEST_COMPLAINT = 64_000

@@ -1,4 +1,4 @@
-"""`python -m catchment.playground`: serve a world on 127.0.0.1, print its address, go on until SIGTERM."""
+"""`python -m catchment.playground`: serve a world on 127.0.0.1, print its address, run until SIGTERM."""
 
 from __future__ import annotations
 

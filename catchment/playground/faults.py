@@ -77,7 +77,7 @@ class Fault(Record, frozen=True):
 
 
 XS = ("/2/*", "/twitter/*", "/oapi/*")
-"""X believes a key until it is withdrawn, and so do we believe X: nobody is there to store the key anew."""
+"""X accepts a key until it is revoked, and we trust X: nobody could store the key again."""
 FAULTS = {
     fault.name: fault
     for fault in (

@@ -34,7 +34,7 @@ HOSTILE = (
     "<!-- ]]> <![CDATA[ --><script>/* ]]> */</script>",
     '<svg onload="alert(1)"><title>x</title></svg>',
 )
-# Text that looks like markup and is none: it must arrive unchanged.
+# Text that looks like markup but is not: it must arrive unchanged.
 ODD = (
     "R&D",
     "a < b > c",

@@ -70,9 +70,9 @@ def judge(
     is_kept = is_withheld(item.item)
     is_completed = stored.is_partial and not is_kept and not item.item.lacks_text
     # Content before counters: an edit usually changes the score as well, and must still write a revision. A short form
-    # that says less than the complete item is no edit; but a row of a list states the whole title.
+    # that says less than the complete item is not an edit; but a row of a list states the whole title.
     is_retitled = is_completed and item.item.is_head is True and item.item.title not in (None, stored.title)
-    # Whether an item is folded shows with its text: of one whose text was never shown, it is no change.
+    # Whether an item is folded shows with its text: for one whose text was never shown, it is not a change.
     is_first_fold = stored.is_partial and item.item.is_folded and not stored.is_folded
     known = stored.replace(is_folded=True) if is_first_fold else stored
     reasons = why_changed(known, item, is_kept or is_completed, is_retitled=is_retitled)

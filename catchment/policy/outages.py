@@ -67,7 +67,7 @@ class Site(Record, frozen=True):
 
     @property
     def is_local(self) -> bool:
-        """In our own network, as far as its name shows: whether it answers says nothing about the internet."""
+        """In our own network, judging by its name: whether it answers says nothing about the internet."""
         return self.level is OutageLevel.HOST and is_local(self.name)
 
 
@@ -227,7 +227,7 @@ class Outage(Record, frozen=True):
 
 
 def outages(standings: Sequence[SourceStanding]) -> list[Outage]:
-    """Returns the causes for which sources get no answer at present, however short; each source is in at most one."""
+    """Returns the causes for which sources currently get no answer, however short; each source is in at most one."""
     offline = _offline(standings)
     explained = offline.ids if offline else frozenset[int]()
     causes = [offline] if offline else []
@@ -241,7 +241,7 @@ def outages(standings: Sequence[SourceStanding]) -> list[Outage]:
 
 def _offline(standings: Sequence[SourceStanding]) -> Outage | None:
     """Returns the network outage if at least two sites that used to answer cannot be connected to and nothing answered
-    since. Sites in our own network are no evidence."""
+    since. Sites in our own network are not evidence."""
     remote = [source for source in standings if not source.site.is_local]
     reached_at = _latest(source.network_reached_at for source in remote)
     since = [source for source in standings if source.is_polled_since(reached_at)]

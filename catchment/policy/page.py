@@ -114,7 +114,7 @@ def recognised(items: Sequence[RefinedItem], facts: PageFacts) -> continuity.Ren
 
 
 def shows_forgotten(changes: Sequence[ItemChange]) -> bool:
-    """Whether the page shows something that was deleted for good."""
+    """Whether the page shows something that was deleted permanently."""
     return any(
         change.stored is None and change.change == Change.SAME and not change.item.is_listed for change in changes
     )
@@ -270,7 +270,7 @@ def _in_view(
     position: Walk, changes: Sequence[ItemChange], listed: Sequence[str], reading: Reading, limit: int
 ) -> tuple[tuple[ItemChange, ...], tuple[Request, ...]]:
     """Returns the items that the visit is about, and the requests for those that are not stored."""
-    # Stored; or forgotten for good, and then neither known nor requested.
+    # Stored; or permanently forgotten, and then neither known nor requested.
     listed_items = {change.item.item.external_id: change.stored for change in changes if change.item.is_listed}
     ours = {external_id for external_id, stored in listed_items.items() if stored and stored.is_shown_by_source}
     view = dict.fromkeys(continuity.in_view(position, listed, ours, limit))
@@ -377,7 +377,7 @@ def _walk_over(
 
 
 def completed(state: VisitState, at: datetime, *, is_incomplete: bool) -> Progress:
-    """Returns the progress now that this walk is over; the visit itself may go on."""
+    """Returns the progress now that this walk is over; the visit itself may continue."""
     walk, total = state.walk, state.visit_counts
     progress = walk.after.replace(
         stale_count=0,
@@ -416,7 +416,7 @@ def with_rhythm(
 
 
 def _first_shown_at(change: ItemChange, item_kind: str | None) -> datetime | None:
-    """Returns when a post was posted that this source shows for the first time; None: it does not, or is no post."""
+    """Returns when a post was posted that this source shows for the first time; None: it does not, or is not a post."""
     if item_kind not in (None, change.item.item.kind):
         return None
     if change.change == Change.NEW:

@@ -149,13 +149,13 @@ def _failed(kind: str, code: str | None, why: Message) -> TaskEnd:
 
 
 def next_attempt(started_at: datetime | None, deferred_until: datetime, patience: timedelta) -> datetime:
-    """Returns when a task goes on that waits until then: at the end of its time at the latest, to say so."""
+    """Returns when a task continues that waits until then: at the end of its time at the latest, to say so."""
     return deferred_until if started_at is None else min(deferred_until, started_at + patience)
 
 
 def state_of_waiting(next_attempt_at: datetime | None) -> TaskState:
-    """Returns the state of a task that goes on later: one that waits for our own limits is still running, one that was
-    stopped waits for a process."""
+    """Returns the state of a task that continues later: one that waits for our own limits is still running, one that
+    was stopped waits for a process."""
     return TaskState.PENDING if next_attempt_at is None else TaskState.RUNNING
 
 

@@ -163,7 +163,7 @@ def _seen_threads(
     heads = {
         change.item.item.thread_id: change.item.key
         for change in changes
-        # What was deleted for good is not read, either.
+        # What was deleted permanently is not read, either.
         if change.item.item.thread_id is not None and (change.stored is not None or change.change != "same")
     }
     return [

@@ -50,7 +50,7 @@ from catchment.policy.tiers import Tiers
 
 MOST_PAGES = 200
 """A longer walk is cut, and leaves a gap that says so."""
-# A permanent redirect is followed for good after this many visits: hotel networks redirect everything, once.
+# A permanent redirect is stored as the new address after this many visits: hotel networks redirect everything, once.
 REDIRECTS_BELIEVED = 3
 _FINAL = Message("source.final")
 NO_VALIDATORS = {"etag": None, "last_modified": None, "body_hash": None}
@@ -595,7 +595,7 @@ def outcome_of(error: CatchmentError) -> Outcome:
 
 
 def failed_with(result: VisitResult, error: CatchmentError, message: str) -> VisitResult:
-    """Returns the result of a run over items or pages that ended with this error; `message`: what is told of it."""
+    """Returns the result of a run over items or pages that ended with this error; `message`: what to say about it."""
     return result.replace(
         outcome=outcome_of(error),
         error_code=error.code,

@@ -28,8 +28,8 @@ ESCAPES = {"n": "\n", "t": "\t"}
 
 
 def dotenv(file: Path) -> tuple[dict[str, str], list[str]]:
-    """The variables of a `.env` file. A line that is no assignment gets a warning with its number only: it may contain
-    a secret."""
+    """The variables of a `.env` file. A line that is not an assignment gets a warning with its number only: it may
+    contain a secret."""
     variables: dict[str, str] = {}
     warnings = []
     for count, text in enumerate(_text(file).splitlines(), start=1):
@@ -104,8 +104,8 @@ OURS = (
     *("CATCHMENT_", "COLLECTOR_", "FETCH_INTERVAL_"),
     *("CRAWLER_", "MONITOR_", "HOT_CACHE_", "XHS_", "SCRAPER_", "CELERY_"),
 )
-"""A variable with one of these prefixes that is no setting has no effect and causes a warning: it may be misspelt, or
-belong to a part that this version does not have."""
+"""A variable with one of these prefixes that is not a setting has no effect and causes a warning: it may be misspelt,
+or belong to a part that this version does not have."""
 _NEAR = 0.8
 """Similarity from which one name is probably a misspelling of the other."""
 
@@ -214,7 +214,7 @@ def _refusal(problems: list[str]) -> BadSetting:
 def _why_not_ours(
     name: str, variable: GivenValue, known: Mapping[str, Collection[str] | None], names: Collection[str]
 ) -> str:
-    """The warning for a variable that looks like a setting and is none; empty if it is one."""
+    """The warning for a variable that looks like a setting but is not; empty if it is one."""
     owner = owner_of(name)
     if owner is None:
         near = difflib.get_close_matches(name, names, n=1, cutoff=_NEAR)

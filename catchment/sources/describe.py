@@ -74,7 +74,7 @@ class SourceView(View, frozen=True):
     next_fetch_at: datetime | None
     next_fetch_reason: Message
     note: str | None
-    """What is special about how it is read at present."""
+    """What is special about how it is currently read."""
     has_platform: bool
     """Whether a platform is installed for its kind."""
     fetch_count: int

@@ -24,7 +24,7 @@ _MOST_DIGITS = 7
 def minutes_from(text: str, unset: str = "") -> int | None:
     """Returns the minutes that a person typed; None for `unset`, the text that means none.
 
-    Raises InvalidInput for anything else that is no whole number; `check_pace` decides which numbers are allowed.
+    Raises InvalidInput for anything else that is not a whole number; `check_pace` decides which numbers are allowed.
     """
     if text == unset:
         return None

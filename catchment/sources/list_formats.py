@@ -86,7 +86,7 @@ class SourceList(Record, frozen=True):
 
 
 def read(body: bytes) -> SourceList:
-    """Returns the sources that a file lists. Raises InvalidInput if it is no list at all."""
+    """Returns the sources that a file lists. Raises InvalidInput if it is not a list at all."""
     if len(body) > MOST_BYTES:
         raise InvalidInput("the list is larger than {size} MB", "split it", size=MOST_BYTES // 1_000_000)
     try:
@@ -113,7 +113,7 @@ def read(body: bytes) -> SourceList:
 Row: TypeAlias = Mapping[str, Any]
 """The fields of a listed source, by lower-case names."""
 PlacedRow: TypeAlias = tuple[str, Row]
-"""Where in the list it stands, and the row."""
+"""Its position in the list, and the row."""
 
 
 def _read(format: str, rows: Iterable[PlacedRow]) -> SourceList:

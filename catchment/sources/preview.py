@@ -47,7 +47,7 @@ PreviewItem: TypeAlias = dict[str, Any]
 
 
 class Preview(Record, frozen=True):
-    """What the first page of a source would leave in the archive."""
+    """What collecting the first page of a source would store."""
 
     items: tuple[Item, ...]
     """The first items, as they would be stored."""
@@ -90,7 +90,7 @@ _HELPS_BEFORE_SAVING: dict[type[PlatformError], str] = {
 
 def preview(visitor: Visitor, source: Source) -> Preview:
     """Sends the requests of a first visit: with its limits and with the source's credential. Raises the errors of a
-    visit, and an error if there are items of which none can be used."""
+    visit, and an error if no item can be used."""
     try:
         return _asked(visitor, source)
     except tuple(_HELPS_BEFORE_SAVING) as error:

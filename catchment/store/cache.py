@@ -236,7 +236,7 @@ class CachedSources(StorePart):
         )
 
     def unforgotten(self, platform: str, items: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Returns those of these items that were not deleted for good."""
+        """Returns those of these items that were not deleted permanently."""
         names = [(item["scope"], item["external_id"], item["author"], item["author_id"]) for item in items]
         gone = self._db.read(lambda tx: forgotten_names(tx, platform, names))
         return [item for item in items if (item["scope"], item["external_id"]) not in gone]

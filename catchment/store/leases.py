@@ -346,7 +346,7 @@ class ProcessView(View, frozen=True):
 
 
 def living(database: Database, home: Path, now: datetime) -> list[ProcessView]:
-    """Returns the processes that are alive at present. Changes nothing."""
+    """Returns the processes that are currently alive. Changes nothing."""
 
     def query(tx: Transaction) -> tuple[list[_Owner], list[ProcessView]]:
         rows = tx.all("SELECT id, machine, pid, work, lock_name, started_at, heartbeat_at FROM owners ORDER BY id")

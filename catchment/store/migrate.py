@@ -222,7 +222,7 @@ def _refuse_if_it_was_full(database: Database, home: Path) -> None:
 
 
 def back_up(database: Database, to: Path) -> Path:
-    """Make a complete, consistent copy of a SQLite database while others go on writing.
+    """Make a complete, consistent copy of a SQLite database while others continue writing.
 
     Raises StoreError, and leaves no file, if the database is damaged or empty, or if the copy could not be written.
     """
@@ -231,7 +231,7 @@ def back_up(database: Database, to: Path) -> Path:
     if to.exists():
         raise InvalidInput("{file} already exists", "choose another name", file=str(to))
     # Under another name until it is complete and checked: a file that cannot be restored must not look like a backup.
-    # That name is nobody's: neither a file of the user's nor a backup by another process is lost.
+    # That name is unused: neither a file of the user's nor a backup by another process is lost.
     part = to.with_name(f"{to.name}.{os.urandom(4).hex()}.part")
     try:
         with database.said_plainly():

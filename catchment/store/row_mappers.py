@@ -65,7 +65,7 @@ def mapper(record: type[R], names: tuple[str, ...], extra: tuple[str, ...] = ())
     """Returns a function that makes the record of the values of these columns, in this order, followed by the `extra`
     fields, which are passed as they are.
 
-    Raises KeyError for a column that is no field of the record; the record's fields without a column need a default.
+    Raises KeyError for a column that is not a field of the record; the record's fields without a column need a default.
     """
     types = field_types(record)
     scope: Scope = {"record": record, "moment": moment}

@@ -58,7 +58,7 @@ LABELS = {
 }
 CODECS = {label: codec for codec, labels in LABELS.items() for label in labels.split()}
 
-# Tried in turn where the first does not fit: vendors' extensions of the same encoding.
+# Tried one after another where the first does not fit: vendors' extensions of the same encoding.
 COUSINS = {"big5hkscs": ("cp950",), "euc_jp": ("euc_jis_2004",)}
 
 MULTI_BYTE = {"gb18030", "big5hkscs", "cp932", "euc_jp", "cp949"}
@@ -189,7 +189,8 @@ def _strictly(body: bytes, codec: str) -> str | None:
 
 
 def _despite_damage(body: bytes, codec: str) -> str | None:
-    """Returns the text if all but a few of its characters decode: a body cut inside a character, a broken one."""
+    """Returns the text if nearly all of its characters decode: a body may be cut inside a character, or contain a
+    broken one."""
     whole = codecs.getincrementaldecoder(codec)("replace").decode(body)
     broken = whole.count("\ufffd")
     if "\0" in whole or broken * DAMAGE > _beyond_ascii(whole):

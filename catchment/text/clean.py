@@ -193,7 +193,7 @@ def _html_and_text(html: str | None, base: str, limit: int) -> tuple[str | None,
 
 
 def clean_id(external_id: str) -> str:
-    """Returns an id as it is stored: on one line, and a hash in place of a very long one."""
+    """Returns an id as it is stored: on one line, and a hash instead of a very long one."""
     if len(external_id) > LONGEST_LINE:
         return f"sha256:{sha256(external_id.encode(errors='surrogatepass')).hexdigest()}"
     line = _line(external_id)

@@ -154,7 +154,7 @@ def _cleaner(base_url: str) -> nh3.Cleaner:
     """One for each base: making one costs a quarter of one use, and the entries of an answer mostly share theirs."""
     try:
         return _cleaner_that_makes_relative_urls(("rewrite_with_base", base_url))
-    except ValueError:  # the base is no URL
+    except ValueError:  # the base is not a URL
         return _cleaner_that_makes_relative_urls("deny")
 
 
@@ -201,7 +201,7 @@ def html_to_text(html: str) -> str:
 
 def flat(text: str) -> str:
     """Returns the text on one line, with single spaces between its words."""
-    # Most texts are so already, and asking costs a fifth of splitting. The only printable white space is the space.
+    # Most texts already are, and checking costs a fifth of splitting. The only printable white space is the space.
     return text.strip(" ") if text.isprintable() and "  " not in text else " ".join(text.split())
 
 

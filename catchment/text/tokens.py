@@ -195,7 +195,8 @@ def _is_one_term(phrase: Sequence[str]) -> bool:
 
 
 def _pattern(phrase: Sequence[str]) -> str:
-    """Returns the pattern: a word is whole, so its ends belong to it; a run may go on at either end of the phrase."""
+    """Returns the pattern: a word is whole, so its ends belong to it; a run may continue at either end of the
+    phrase."""
     head, tail = ("" if is_run(segment) else " " for segment in (phrase[0], phrase[-1]))
     return f"{head}{' '.join(phrase)}{tail}"
 

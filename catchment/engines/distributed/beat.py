@@ -36,12 +36,12 @@ _LOOK_SECONDS = 1.0
 _STANDBY_SECONDS = 5.0
 _HEARTBEAT_SECONDS = 10.0
 _SILENCE_SECONDS = 30.0
-"""A leader that has not moved for so long, by the clock of the one that stands by, is replaced."""
+"""A leader that has not updated its mark for this long, by the clock of the standby, is replaced."""
 _REPEAT_SECONDS = (1.0, 30.0)
 """After a tenth of its period, within these limits, a job that is still due is hinted at again, unless its hint still
 waits."""
 _MOST_WAITING = 100
-"""A queue with so many messages gets no more."""
+"""A queue with this many messages gets no more."""
 _COUNT_WAITING = """
 local found = 0
 for _, message in ipairs(redis.call('LRANGE', KEYS[1], 0, ARGV[2] - 1)) do
@@ -77,7 +77,7 @@ class Beat:
 
     def tick(self) -> float:
         """Tell the workers what is due; returns the seconds until the next check. If the database or broker is
-        unavailable, this is logged once, and tried again."""
+        unavailable, this is logged once and retried."""
         app = self._app
         try:
             if time.monotonic() >= self._heartbeat_at:
@@ -167,7 +167,7 @@ class Beat:
         self._send(job, -(-due // batch), most=workers)
 
     def _send(self, job: Job, count: int, most: int = 1) -> None:
-        """Send so many hints, but let no more than `most` about this job wait."""
+        """Send this many hints, but let no more than `most` about this job wait."""
         if count < 1 or self._app.broker is None:
             return
         try:

@@ -40,7 +40,7 @@ def watched_beat(app: App, every: float = HEARTBEAT.total_seconds()) -> Iterator
         while not ended.wait(every):
             try:
                 watch.look(app)
-            except Exception as error:  # noqa: BLE001 — the database is away, or the like: the next look tries again
+            except Exception as error:  # noqa: BLE001 — the database may be unavailable: the next check retries
                 if not getattr(error, "is_logged", False):
                     log.warning("could not check for a beat", error=f"{type(error).__name__}: {error}")
 

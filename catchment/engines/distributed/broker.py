@@ -21,7 +21,7 @@ from catchment import logs
 log = logs.logger(__name__)
 
 NOT_SENT = (OperationalError, RedisError, OSError)
-"""What sending a message raises if the broker is unavailable or refuses it."""
+"""Errors that sending a message raises if the broker is unavailable or refuses it."""
 _PAUSE_SECONDS = 1.0
 
 

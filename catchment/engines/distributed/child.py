@@ -40,7 +40,7 @@ log = logs.logger(__name__)
 _SHORTEST_SECONDS = 1.0
 """Between two heartbeats, however fast a simulated clock runs."""
 _THOROUGH = 3
-"""Every so many heartbeats, a child also looks for dead processes of its machine, and for the beat."""
+"""At this interval of heartbeats, a child also looks for dead processes of its machine, and for the beat."""
 KILL_SECONDS = 3.0
 """How long after the abort a child that does not end is killed."""
 

@@ -61,7 +61,7 @@ def run_worker(settings: Settings, queues: Sequence[str] | None = None, concurre
 
 
 def check_broker(settings: Settings) -> None:
-    """Raises BadSetting if the broker refuses us for good; one that is not there yet, or full, is waited for."""
+    """Raises BadSetting if the broker refuses us permanently; one that is not there yet, or full, is waited for."""
     assert settings.broker_url is not None
     link = RedisLink(settings.broker_url, "", away="the message broker does not answer yet")
     with closing(link):

@@ -90,7 +90,7 @@ def from_seconds(value: Any) -> datetime | None:
 
 
 def resolved(url: str | None, base: str) -> str | None:
-    """Returns an absolute URL; None if it has no scheme that can be followed."""
+    """Returns an absolute URL; None if it has no supported scheme."""
     if not url:
         return None
     if WHOLE_URL.fullmatch(url):
@@ -108,7 +108,7 @@ def resolved(url: str | None, base: str) -> str | None:
 
 
 def joined(base: str, url: str | None) -> str:
-    """Returns the base for a nested base; one that is no URL, or an endless one, changes nothing."""
+    """Returns the base for a nested base; one that is not a URL, or an endless one, changes nothing."""
     try:
         return urljoin(base, url.strip()) if url and len(url) <= MOST_ADDED else base
     except ValueError:
@@ -174,7 +174,7 @@ def enclosure(
     duration_seconds: float | None = None,
     alt: str | None = None,
 ) -> Media | None:
-    """Returns an attached file; None without a URL that can be followed."""
+    """Returns an attached file; None without a usable URL."""
     url = resolved(url, base)
     if url is None:
         return None

@@ -47,7 +47,7 @@ def page_elsewhere(request: Request, url: str) -> Request:
 
 def conditions(progress: Progress, parser_version: int) -> dict[str, str]:
     """Returns headers that let a site answer "nothing changed". Empty after an answer that was not parsed whole, or was
-    parsed by an older parser: the whole answer is wanted then."""
+    parsed by an older parser: the whole answer is needed then."""
     was_read = progress.watermark is not None or progress.body_hash is not None
     if not was_read or progress.parser_version != parser_version:
         return {}

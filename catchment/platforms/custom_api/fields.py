@@ -106,7 +106,7 @@ class LimitedSearch(TreeInterpreter):  # type: ignore[misc]  # the library has n
 
 
 def _weight(value: Any, most: int) -> int:
-    """Returns how many values one contains, each as often as it occurs; no further than `most`."""
+    """Returns how many values an expression's result contains, repeated ones included; stops counting at `most`."""
     weight, waiting = 0, [value]
     while waiting and weight <= most:
         group = waiting.pop()

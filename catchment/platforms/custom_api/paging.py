@@ -143,7 +143,7 @@ SINCE_FORMATS: dict[str, Callable[[datetime], str]] = {
 
 
 def is_whole(seen: int, settings: SettingValues) -> bool:
-    """Whether a list that ended after so many entries was not cut off at its reach."""
+    """Whether a list that ended after this many entries was not cut off at its reach."""
     return settings["reach"] is None or seen < _SURELY_WITHIN_REACH * settings["reach"]
 
 

@@ -52,7 +52,7 @@ _INVISIBLE = ("color", "size", "font", "hip", "item", "stripbr", "randomblock", 
 """Tags of which only the content is shown: colours and sizes are not kept."""
 _CONTAINERS = {*_PLAIN, *_BLOCKS, *_PENALTIES, *_INVISIBLE, "collapse", "tr", "td", "url", "uid", "tid", "pid"}
 _RAW = ("code", "img", "noimg", "attach", "album", "flash", "dice", "url", "uid", "tid", "pid")
-"""Tags whose content is no BBCode; the last four only without a value."""
+"""Tags whose content is not BBCode; the last four only without a value."""
 _ENDS = {name: re.compile(rf"\[/{name}\]", re.I) for name in _RAW}
 _SURROUNDINGS = {"*": ("list",), "tr": ("table",), "td": ("tr", "table")}
 
@@ -157,7 +157,7 @@ class _Writer:
             self._pop()
 
     def _tag(self, source: str, match: re.Match[str]) -> int:
-        """Writes a tag; returns where the source goes on."""
+        """Writes a tag; returns where the source continues."""
         name, value = match[2].lower(), match[3]
         if not match[1]:
             if (end := self._raw(source, name, value, match.end())) is not None:
@@ -276,10 +276,10 @@ class _Writer:
         self._text(text)
         return True
 
-    # ── tags whose content is no BBCode ───────────────────────────────────────────────────────────────────────────
+    # ── tags whose content is not BBCode ───────────────────────────────────────────────────────────────────────────
 
     def _raw(self, source: str, name: str, value: str, begin: int) -> int | None:
-        """Writes a tag with raw content; returns where it ends. None: it is no such tag, or has no end."""
+        """Writes a tag with raw content; returns where it ends. None: it is not such a tag, or has no end."""
         if name not in _RAW or (value and name in _LINKS):
             return None
         longest = len(source) if name in ("code", "album") else begin + LONGEST_ADDRESS

@@ -15,7 +15,7 @@ _BREAK = re.compile(r"<br\s{0,9}/?>", re.I)
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,2000}>")
 # Characters beyond GBK are sent as numbers, escaped once more; emoji as the two halves of a UTF-16 pair.
 _NUMBER = re.compile(r"&#(?:([0-9]{1,7})|[xX]([0-9a-fA-F]{1,6}));")
-# Half of a pair by itself is no character: a decoder of entities would put a replacement for it.
+# Half of a pair by itself is not a character: a decoder of entities would put a replacement for it.
 _HALF = re.compile(r"&(?=#(?:5[5-7][0-9]{3}|[xX][dD][89a-fA-F][0-9a-fA-F]{2});)")
 _PREFIX = re.compile(r"\s{0,9}(?:/\*\$js\$\*/)?\s{0,9}window\.script_muti_get_var_store\s{0,9}=\s{0,9}\(?")
 # Strings are matched whole, so that nothing inside of them is taken for the end, a key or a number.
@@ -79,7 +79,7 @@ def json_data(text: str) -> JsonObject:
 
 
 def _without_tail(text: str) -> str:
-    """Returns the text without the comments behind it; the same words in a post are no comment."""
+    """Returns the text without the comments behind it; the same words in a post are not a comment."""
     starts = (match.start() for match in _TAIL.finditer(text) if match[1] is not None) if "/*" in text else iter(())
     end = next(starts, None)
     return text if end is None else text[:end]
@@ -143,7 +143,7 @@ def entries(value: Any) -> list[Any]:
 
 
 def member(value: Any, key: str | int) -> Any:
-    """Returns an entry of an object, or of a list that stands for one; None if there is none."""
+    """Returns an entry of an object, or of a list that represents one; None if there is none."""
     if isinstance(value, dict):
         return value.get(str(key))
     is_there = isinstance(value, list) and isinstance(key, int) and 0 <= key < len(value)

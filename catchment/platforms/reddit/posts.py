@@ -22,7 +22,7 @@ from catchment.platforms.reddit.shapes import COMMENT, POST, Comment, RedditPost
 
 SITE = "https://www.reddit.com/"
 AUTHOR, MODERATOR = "author", "moderator"
-# Marks in place of removed texts and titles.
+# Marks that replace removed texts and titles.
 _MARK = pattern(r"\[\s*(removed|deleted)(?: by [\w ]{1,40})?\s*\]", re.IGNORECASE)
 _BY_AUTHOR = ("deleted", "author")
 """Values of `removed_by_category`; its other values name moderators of one sort or another."""

@@ -209,7 +209,7 @@ def _too_broken() -> Unreadable:
 
 
 LEAST_BYTES = 200
-"""A Chinese character says as much as three letters. A shorter text is a notice in place of the page."""
+"""A Chinese character says as much as three letters. A shorter text is a notice instead of the page."""
 # An article may be about errors, consent or captchas: it has more to say about them than such a page.
 FEW_BYTES = 3_000
 WORD = re.compile(r"\S+")
@@ -264,7 +264,7 @@ def _check_whole(text: str) -> None:
 
 
 def _check_is_page(page: LexborHTMLParser, url: str) -> None:
-    """Raises an error for a page that comes in place of the requested one. Removes scripts, styles and the like from
+    """Raises an error for a page that came instead of the requested one. Removes scripts, styles and the like from
     it."""
     without_scripts = " ".join(text_of(node) for node in page.css("noscript"))
     page.strip_tags(["script", "style", "noscript", "template", "svg", "iframe"])

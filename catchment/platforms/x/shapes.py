@@ -91,7 +91,7 @@ def versions_of(tweet: Json) -> list[str]:
 
 
 def tweet_count(documents: list[Any]) -> int:
-    """Returns how many tweets an answer has, usable or not: so many are charged for."""
+    """Returns how many tweets an answer has, usable or not: that is the number charged for."""
     return sum(len(_tweets_of(document) or ()) for document in documents if isinstance(document, dict))
 
 
@@ -163,7 +163,7 @@ def _text(value: Any) -> str:
 
 
 def id_of(value: Any) -> str:
-    """Returns an id as digits; empty for anything else. A number that went through a float is no id any more."""
+    """Returns an id as digits; empty for anything else. A number that went through a float is not an id any more."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value) if value > 0 else ""
     text = value.strip() if isinstance(value, str) else ""

@@ -83,7 +83,7 @@ def topic_posts(world: World, place: Place) -> tuple[TopicPost, ...]:
 
 
 class DiscourseSimulator:
-    """Shows the posts of a world as a forum would."""
+    """Serves the posts of a world the way a forum would."""
 
     def __init__(self, world: World) -> None:
         self.world = world

@@ -145,7 +145,7 @@ BLANK = '<div class="blankslate"><h3>It looks like we don’t have any trending 
 
 
 def _page(rows: str, ask: Ask) -> str:
-    # No two answers of the site are byte-identical: forms and clicks are signed anew for each.
+    # No two answers of the site are byte-identical: forms and clicks are signed again for each.
     token = sha256(f"{ask.path} {ask.at.isoformat()}".encode()).hexdigest() if ask.distortion == STRAIGHT else "bent"
     return (
         '<!DOCTYPE html>\n<html lang="en" data-color-mode="auto">\n<head>\n<meta charset="utf-8">\n'

@@ -1,4 +1,4 @@
-"""Deletes items or authors for good: all stored data is removed, a record stays, and they are not collected again.
+"""Deletes items or authors permanently: all stored data is removed, a record stays, and they are not collected again.
 
 The record holds no content, and identities only as keyed hashes. The key is in the same database: it keeps names from
 being read, not from being guessed. `Retention` deletes old items, `Cleanup` old operational records.
@@ -77,7 +77,7 @@ Name = tuple[str, ...]
 
 
 class Forget(Record, frozen=True):
-    """What to delete for good, why, and who asked for it."""
+    """What to delete permanently, why, and who asked for it."""
 
     what: str
     """item or author"""

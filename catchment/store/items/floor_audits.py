@@ -166,7 +166,7 @@ class FloorAudits(StorePart):
     def incomplete(
         self, tx: Transaction, source_id: int, first_floor: int, after: int = 0
     ) -> tuple[int, int | None, list[IncompleteThread]]:
-        """Looks at some threads of a source; returns how many, the cursor to go on with (None: these were the last),
+        """Looks at some threads of a source; returns how many, the cursor to continue with (None: these were the last),
         and the incomplete ones among them.
 
         One floor counts once, whether it is stored, known as a hole, or both.

@@ -395,7 +395,7 @@ def write_references(tx: Transaction, platform: str, referring: Sequence[tuple[i
 
 
 def _reference_rows(tx: Transaction, platform: str, referring: Sequence[tuple[int, Item]]) -> list[tuple[Any, ...]]:
-    """Returns the rows of references. Of what was deleted for good, only the id is kept."""
+    """Returns the rows of references. Of what was deleted permanently, only the id is kept."""
     rows = [(item_id, item.scope, pair) for item_id, item in referring for pair in enumerate(item.references)]
     named = [(scope, to.external_id, to.author, None) for _, scope, (_, to) in rows if to.external_id]
     forgotten = forgotten_names(tx, platform, named)

@@ -55,8 +55,8 @@ class RecheckQueue(StorePart):
     def due(self, tx: Transaction, lease: Lease, platform: str, now: datetime, limit: int) -> list[DueRecheck]:
         """Returns the most overdue items, each with a source that showed it.
 
-        Items that were deleted for good, or that no remaining source shows, are not rechecked again. Items of a source
-        that a user has paused wait.
+        Items that were deleted permanently, or that no remaining source shows, are not rechecked again. Items of a
+        source that a user has paused wait.
         """
         leases.check(tx, lease)
         sql = """

@@ -1,4 +1,4 @@
-"""Declared against stored: how many replies of a thread a platform reports, and how many of them are stored.
+"""Reply counts: how many replies of a thread a platform reports, and how many are stored.
 
 The counts are kept where a page changes them, so that the worst threads are read along an index.
 """
@@ -15,7 +15,7 @@ _COLUMNS = ("item_id", "source_id", "declared_count", "stored_count", "hole_coun
 
 
 class MissingReplies(View, frozen=True):
-    """A thread of which the platform reports more replies than are stored."""
+    """A thread with fewer stored replies than the platform reports."""
 
     item_id: int
     source_id: int

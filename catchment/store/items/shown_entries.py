@@ -28,7 +28,7 @@ class ShownEntryRows(StorePart):
 def keep_shown(
     tx: Transaction, source: Source, shown: ShownEntries, changes: Sequence[ItemChange], ids: Mapping[Key, int]
 ) -> None:
-    """Keep the entries of an answer in place of those of the last one."""
+    """Keep the entries of an answer, replacing those of the last one."""
     numbers: list[int] = []
     for mark, entry in shown.repeated.items():
         numbers += (mark, entry.item_id, _NO_DATE if entry.told_at is None else micros(entry.told_at))

@@ -521,7 +521,7 @@ once. Always written with the item's own `last_reply_at`."""
 # How many sources use a credential.
 partial_index("ix_sources_credential", sources.c.credential, where="credential IS NOT NULL")
 
-# Which platforms there are.
+# The existing platforms.
 Index(None, sources.c.platform)
 
 source_counts = Table(

@@ -361,7 +361,7 @@ def _write_fts(tx: Transaction, before: Iterable[_Entry], after: Iterable[tuple[
 
 
 def _delete_postings(tx: Transaction, postings: Iterable[tuple[int, int, int]]) -> None:
-    """Deletes postings, and the facets without items: a name may be that of an author who is deleted for good."""
+    """Deletes postings, and the facets without items: a name may be that of an author who is deleted permanently."""
     postings = sorted(postings)
     tx.many("DELETE FROM postings WHERE facet_id = ? AND ordered_at = ? AND item_id = ?", postings)
     sql = "DELETE FROM facets WHERE id = ? AND NOT EXISTS (SELECT 1 FROM postings WHERE facet_id = ?)"

@@ -69,7 +69,7 @@ class ListFilter(Record, frozen=True):
 
     @property
     def sources(self) -> frozenset[int] | None:
-        """The sources of which one must have shown an item; None: any."""
+        """Sources, one of which must have shown an item; None: any."""
         if self.source_id is None:
             return self.source_ids
         own = frozenset((self.source_id,))

@@ -173,7 +173,7 @@ class Alerts(StorePart):
     ) -> tuple[int, int]:
         """Of the alerts with this subject suffix, keep exactly these open; returns how many were opened and closed.
 
-        Those that cannot be decided at present (`undecided`) stay as they are.
+        Those that cannot be decided yet (`undecided`) stay as they are.
         """
         kept = {alarm.subject for alarm in alarms}
 

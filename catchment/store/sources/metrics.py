@@ -13,7 +13,7 @@ from catchment.store.database import StorePart
 from catchment.store.item_fields import decode, to_json
 
 RECHECK_JOB = "recheck"
-"""The job that rechecks items: its records are no visits."""
+"""The job that rechecks items: its records are not visits."""
 
 
 class MetricSpan(StrEnum):
@@ -116,7 +116,7 @@ class Metrics(StorePart):
         return [(platform, code, count) for platform, code, count in rows]
 
     def has_visited(self, since: datetime) -> bool:
-        """Whether a visit that began since then succeeded. Rechecks of single items are no visits."""
+        """Whether a visit that began since then succeeded. Rechecks of single items are not visits."""
         sql = """
             SELECT 1 FROM run_sources v JOIN runs r ON r.id = v.run_id
              WHERE v.started_at >= ? AND v.outcome IN ('succeeded', 'unchanged') AND r.job <> ? LIMIT 1
@@ -124,7 +124,7 @@ class Metrics(StorePart):
         return self._one(sql, micros(since), RECHECK_JOB) is not None
 
     def visited_targets(self, since: datetime) -> list[str]:
-        """Returns the targets of sources of which a visit that began since then succeeded; of many, some."""
+        """Returns the targets of sources with a visit that began since then succeeded; of many, some."""
         sql = f"""
             SELECT DISTINCT s.target FROM {_VISITS}
              WHERE v.started_at >= ? AND v.outcome IN ('succeeded', 'unchanged') AND r.job <> ? LIMIT 1000

@@ -226,7 +226,7 @@ class Runs(StorePart):
 
     @reads
     def under_way(self, tx: Transaction, limit: int = 50) -> list[ActiveVisit]:
-        """Returns the sources that are being visited at present, the longest first, with the results so far."""
+        """Returns the sources that are currently being visited, the longest first, with the results so far."""
         sql = """
             SELECT s.id AS source_id, s.name AS source_name, s.kind, l.taken_at
               FROM leases l JOIN sources s ON s.id = l.resource_id

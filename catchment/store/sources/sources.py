@@ -413,7 +413,7 @@ class Sources(StorePart):
             self._db.write(lambda tx: leases.release(tx, *claimed))
 
     def holder(self, source_id: int) -> Holder | None:
-        """Returns the process that is collecting it at present."""
+        """Returns the process that is currently collecting it."""
         sql = """
             SELECT o.machine, o.pid, o.work FROM leases l JOIN owners o ON o.id = l.owner_id
              WHERE l.resource = 'source' AND l.resource_id = ?

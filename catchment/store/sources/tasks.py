@@ -135,7 +135,7 @@ class Tasks(StorePart):
         return _with_targets(tx, tx.records(TaskView, sql, limit))
 
     def waiting(self, now: datetime) -> list[int]:
-        """Returns the unfinished tasks that may go on, oldest first."""
+        """Returns the unfinished tasks that can continue, oldest first."""
         sql = """
             SELECT id FROM tasks WHERE finished_at IS NULL AND (next_attempt_at IS NULL OR next_attempt_at <= ?)
              ORDER BY id

@@ -105,7 +105,7 @@ def place(after: str | None) -> int | None:
 
 
 def whole_number(text: str) -> int | None:
-    """The number in a text; None if it is no number, or one that no database column holds."""
+    """The number in a text; None if it is not a number, or one that no database column holds."""
     # Python itself refuses to parse numbers of more than 4,300 digits.
     if not (text.isascii() and text.isdecimal() and len(text) <= len(str(LARGEST))):
         return None

@@ -34,7 +34,7 @@ def replies(
     after: Annotated[str, Query(max_length=64)] = "",
     source: Annotated[int | None, Query(ge=1, le=LARGEST)] = None,
 ) -> Response:
-    """The threads of which the platform reports more replies than are stored, the worst first."""
+    """The threads with fewer stored replies than the platform reports, the worst first."""
     rows = app.store.reply_counts.worst(A_PAGE + 1, source_id=source, after=key_from(after or None))
     page = paged(rows, A_PAGE, lambda row: key_text((row.missing_count, row.item_id)))
     asked = {} if source is None else {"source": source}

@@ -25,7 +25,7 @@ router = APIRouter()
 
 _LOOK_SECONDS = 1.0
 _STEP_SECONDS = 0.1
-"""How soon a stream ends after the server was told to stop."""
+"""How soon a stream ends after the server received a stop signal."""
 _QUIET_SECONDS = 15.0
 """The longest silence: a closed connection is noticed only by sending."""
 _LONGEST_SECONDS = 600.0
@@ -76,7 +76,7 @@ async def _seen(context: WebContext) -> Activity | None:
 
 
 async def _is_over(context: WebContext, seconds: float) -> bool:
-    """Wait this long, or until the server is told to stop; returns whether it was."""
+    """Wait this long, or until the server receives a stop signal; returns whether it was."""
     until = time.monotonic() + seconds
     while not context.app.stop.is_set() and time.monotonic() < until:
         await asyncio.sleep(_STEP_SECONDS)

@@ -44,7 +44,7 @@ def reader_of(request: Request, context: WebContext, *, may_be_inside: bool = Tr
         theme=theme if theme in THEMES else "auto",
         zone=zone if zone in _ZONES else "UTC",
         now=context.app.clock.now(),
-        # The URL of a submitted form is no page to return to.
+        # The URL of a submitted form is not a page to return to.
         path=str(request.url.replace(scheme="", netloc="")) if request.method in ("GET", "HEAD") else "/",
         loads_images=cookies.get(IMAGES) == "on",
         done=done if (done := request.query_params.get("done", "")) in NAMES["done"] else "",

@@ -71,7 +71,7 @@ def end_session(context: WebContextDep, session_id: SessionId, form: TheForm) ->
 
 @router.post("/settings/intervals")
 def change_interval(app: AppDep, form: TheForm) -> Response:
-    """The interval of a kind, kept in the database; left empty, it is taken away."""
+    """The interval of a kind, kept in the database; an empty field removes it."""
     set_interval(app.store, app.names, form["kind"], minutes_from(form["interval"]), app.clock.now())
     return redirect("/settings?done=interval_set#intervals")
 

@@ -134,7 +134,7 @@ def import_form(reader: TheReader) -> Response:
 
 @router.post(IMPORT)
 def import_list(app: AppDep, form: TheForm) -> Response:
-    """Follow all that a list names; the starter set, if that was asked for."""
+    """Add all sources of a list, or of the starter set."""
     reader, text = form.reader.replace(path=IMPORT), form.values.get("list", "")
     try:
         listed = shipped(STARTER, app.platforms)[0] if form["intent"] == "starter" else list_formats.read(text.encode())

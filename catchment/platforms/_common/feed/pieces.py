@@ -33,7 +33,7 @@ def pieces(answer: Answer) -> Pieces | None:
 
 
 def _spans(body: bytes, name: bytes) -> list[tuple[int, int]]:
-    """Returns where elements of this name begin and end; none if they cannot be told apart with certainty."""
+    """Returns where elements of this name begin and end; none if they cannot be distinguished with certainty."""
     opening, closing = b"<" + name, b"</" + name + b">"
     spans: list[tuple[int, int]] = []
     before, start = 0, body.find(opening)

@@ -52,7 +52,7 @@ REFUSALS = {
     404: ("2048", "服务器忙,请稍后重试"),
     410: ("2048", "找不到主题"),
 }
-"""What the site says where others send a status."""
+"""What the site answers where others send a status."""
 
 
 class NgaSimulator:
@@ -141,7 +141,7 @@ class NgaSimulator:
         ]
         rows.insert(min(3, len(rows)), payloads.denied_row(700 + number, fid))
         rows += [payloads.mirror_row(thread, fid, at) for thread in shown if thread.is_mirrored]
-        # The oldest thread is pinned: it stands above the newest one, and where it belongs as well.
+        # The oldest thread is pinned: it is listed above the newest one, and where it belongs as well.
         topped = there[-1] if there else None
         if begin == 0 and topped is not None and topped not in shown:
             rows.insert(0, payloads.row(topped, fid, at))

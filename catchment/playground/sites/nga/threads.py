@@ -19,7 +19,7 @@ NEW_THREAD = 0.15
 RECENT = 12
 """How many of the newest threads are answered in."""
 POPULAR, POPULAR_SHARE = 40, 0.2
-"""Each so manieth thread gets this share of the replies until the next one comes: it has several pages."""
+"""Every thread at this interval gets this share of the replies until the next one comes: it has several pages."""
 FLOORS_A_PAGE = 20
 SUB_BOARDS = ((510001, "器材讨论"), (-510002, "Side room"))
 PENALTY = "[lessernuke]用户被警告 off topic[/lessernuke]"
@@ -60,11 +60,11 @@ class BoardThread(Record, frozen=True):
     sub_board: int | None = None
     """The index of the sub-board that it belongs to."""
     is_hidden: bool = False
-    """The list shows it; who wants to read it is refused."""
+    """The list shows it; reading it is refused."""
     is_mirrored: bool = False
     """The list shows it a second time, under another id and title."""
     more_floors: int = 0
-    """Floors that are counted, and that nobody has asked for: it is too long to be read."""
+    """Floors that are counted but were never requested: it is too long to be read."""
 
     @property
     def head(self) -> Post:
@@ -106,7 +106,7 @@ def threads_of(world: World, place: Place) -> tuple[BoardThread, ...]:
         is_comment = len(thread) > 1 and chance.random() < 0.06
         comments_on = chance.randint(1, len(thread) - 1) if is_comment else None
         thread.append(floor.replace(number=len(thread), comments_on=comments_on))
-    # One that is opened while the board is watched, and that nobody deletes.
+    # One that is opened during collection and never deleted.
     giant = next(
         (
             index

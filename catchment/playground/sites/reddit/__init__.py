@@ -68,7 +68,7 @@ class Asked(Record, frozen=True):
     glance: Glance
 
     def number(self, name: str, usual: int, most: int) -> int:
-        """The default if it is no number; if it is too small or too large, the nearest allowed value."""
+        """The default if it is not a number; if it is too small or too large, the nearest allowed value."""
         text = self.params.get(name, "")
         return min(most, max(1, int(text))) if NUMBER.fullmatch(text) else usual
 

@@ -62,7 +62,7 @@ class SearchPage(PageSchema[HitSchema]):
     Changed,
     next=(str, "Pass it as `after` to continue, now or later. Never null."),
     newest="The latest change number.",
-    is_end="True if there are no further changes at present.",
+    is_end="True if there are no further changes at the moment.",
 )
 class ChangedSchema(Resource):
     """A page of changes, oldest first."""

@@ -75,7 +75,7 @@ NAMES: dict[str, dict[str, str]] = {
             "The site requires a login. Add or replace the credential: `catchment credentials add PLATFORM NAME "
             "--replace`."
         ),
-        "SPENDING_CAP": "A spending cap allows no further request at present. Raise it, or wait.",
+        "SPENDING_CAP": "A spending cap allows no further request at the moment. Raise it, or wait.",
         "OUT_OF_CREDITS": "The account has no credits left. Top it up, or wait until its allowance is renewed.",
         "COOKIE_EXHAUSTED": (
             "No credential of this platform is usable at the moment. Resume one, or add another: `catchment "
