@@ -143,7 +143,7 @@ class Records:
         for span, starts_at in self._spans():
             for kind, platform in _KINDS.items():
                 key = {"span": span, "starts_at": starts_at, "kind": kind, "platform": platform}
-                yield key | dict.fromkeys(SUMS, 7) | {"measured_at": starts_at}
+                yield key | dict.fromkeys(SUMS, 7)
 
     def global_metrics(self) -> Iterator[Row]:
         for span, starts_at in self._spans():

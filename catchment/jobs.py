@@ -205,7 +205,7 @@ JOBS = (
         "Collect new and requested sources",
     ),
     Job(
-        "read-threads", None, lambda app: app.visitor().read_threads("read-threads", "schedule", app.presence.owner_id),
+        "read-threads", None, lambda app: app.visitor().read_threads("schedule", app.presence.owner_id),
         "crawler", "Read forum threads that a collection left unread",
     ),
     Job(
@@ -231,7 +231,7 @@ JOBS = (
     ),
     Job("assign-tiers", DAY, assign_tiers, "maintenance", "Assign communities to tiers"),
     Job(
-        "recheck", 5 * MINUTE, lambda app: app.rechecks().run("recheck", "schedule"), "crawler",
+        "recheck", 5 * MINUTE, lambda app: app.rechecks().run("schedule"), "crawler",
         "Recheck older items for edits and deletions",
     ),
     Job(

@@ -214,8 +214,8 @@ def _collector(settings: Settings, world: World, clock: LockstepClock, slot: int
 def _tick(app: App) -> None:
     app.presence.heartbeat(app.clock.now())
     app.scheduler().due("collect-due", "schedule")
-    app.visitor().read_threads("read-threads", "schedule", app.presence.owner_id)
-    app.rechecks().run("recheck", "schedule")
+    app.visitor().read_threads("schedule", app.presence.owner_id)
+    app.rechecks().run("schedule")
 
 
 # ── the verdict ───────────────────────────────────────────────────────────────────────────────────────────────────

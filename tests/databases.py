@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import psycopg
 import pytest
 
-from catchment.store.database import Database
+from catchment.store.database import Database, Transaction
 from catchment.store.migrate import ready
 from tests.clocks import HandClock
 
@@ -84,3 +85,10 @@ def postgres_copy(server: str, template: str) -> Iterator[str]:
 
 def address_of(server: str, name: str) -> str:
     return server.replace("postgresql://", "postgresql+psycopg://").replace("/postgres?", f"/{name}?")
+
+
+def dicts(tx: Transaction, sql: str) -> list[dict[str, Any]]:
+    """The rows of a query, by the names of its columns."""
+    rows = tx.all(sql)
+    names = [column[0] for column in tx.cursor.description]
+    return [dict(zip(names, row, strict=True)) for row in rows]

@@ -36,6 +36,8 @@ from catchment.model import (
     WalkPlan,
 )
 from catchment.platforms._common.forum import PAGES_PER_RUN, WINDOW_DAYS
+from catchment.store.items.deletion import remove_items
+from catchment.store.store import Store
 from tests.clocks import HandClock
 from tests.playing import Answering, played
 from tests.town import TownApp
@@ -340,4 +342,19 @@ class ForumApp(TownApp):
 
     def floors(self, tid: int) -> list[int]:
         """The numbers of the floors that are stored."""
-        return sorted(self.app.store.threads.floor_ids("forum", "", str(tid), 0, 10**6))
+        return sorted(floor_ids(self.app.store, str(tid)))
+
+    def take_out(self, tid: int, *numbers: int) -> None:
+        take_out(self.app.store, str(tid), *numbers)
+
+
+def floor_ids(store: Store, thread_id: str) -> dict[int, int]:
+    """The ids of the items on the floors of a thread, by floor number."""
+    sql = "SELECT floor_number, id FROM items WHERE thread_id = ? AND floor_number IS NOT NULL"
+    return store.database.read(lambda tx: dict(tx.all(sql, thread_id)))
+
+
+def take_out(store: Store, thread_id: str, *numbers: int) -> None:
+    """These floors were never stored, as far as one can tell."""
+    ids = floor_ids(store, thread_id)
+    store.database.write(lambda tx: remove_items(tx, [ids[number] for number in numbers]))

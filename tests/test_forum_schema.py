@@ -18,9 +18,9 @@ from catchment.model import Answer, Platform, Request, Source
 from catchment.platforms import nga
 from catchment.sources.add import follow
 from catchment.store.database import Transaction
-from catchment.store.items.deletion import remove_items
 from catchment.text.clean import fingerprint
 from tests.clocks import HandClock
+from tests.forum import take_out
 from tests.playing import Answering
 from tests.town import TownApp
 
@@ -117,7 +117,7 @@ class World(TownApp):
         self.site.title, self.site.edited, self.site.replies = "[水][船] Bridges", True, 23
         self.app.scheduler().these([self.source.id], "test", "test")
         self.app.store.database.write(lambda tx: tx.run(AGAIN))
-        self.app.visitor().read_threads("read-threads", "schedule", self.app.presence.owner_id)
+        self.app.visitor().read_threads("schedule", self.app.presence.owner_id)
 
     def _audit(self) -> None:
         self._take_out(5)
@@ -129,8 +129,7 @@ class World(TownApp):
         self.app.floor_audit().run("schedule", is_repairing=True)
 
     def _take_out(self, number: int) -> None:
-        ids = self.app.store.threads.floor_ids("nga", "", "t41000010", 0, 100)
-        self.app.store.database.write(lambda tx: remove_items(tx, [ids[number]]))
+        take_out(self.app.store, "t41000010", number)
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         queries = QUERIES[table]

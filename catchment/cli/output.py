@@ -142,11 +142,11 @@ def prose(text: str) -> None:
             typer.echo(part)
 
 
-def highlighted(text: str, marks: Iterable[Sequence[int]], indent: str = "    ") -> None:
+def highlighted(text: str, marks: Iterable[Sequence[int]]) -> None:
     """A line of third-party text with its matches highlighted on a terminal."""
     text, end = plain(text, keeps=""), 0
     colour = None if "NO_COLOR" in os.environ else typer.colors.YELLOW
-    pieces = [indent]
+    pieces = ["    "]
     for start, stop in marks:
         pieces += [text[end:start], typer.style(text[start:stop], fg=colour, bold=True)]
         end = stop

@@ -48,6 +48,7 @@ from catchment.policy.threads import is_old_copy
 from catchment.policy.visit import VisitRules, failed_with
 from catchment.store import Presence
 from catchment.store.items.rechecks import DueRecheck
+from catchment.store.sources.metrics import RECHECK_JOB
 from catchment.text.clean import clean_id
 
 log = logs.logger(__name__)
@@ -95,14 +96,14 @@ class Rechecks:
         self._context, self._rules, self._presence, self._stop = context, rules, presence, stop
         self._store, self._clock, self._platforms = context.store, context.clock, context.platforms
 
-    def run(self, job: str, started_by: str) -> list[VisitResult]:
+    def run(self, started_by: str) -> list[VisitResult]:
         """Runs what is due, up to the limit of one run. Logs and writes nothing if nothing is due."""
         able = [platform for platform in self._platforms if hasattr(platform, "recheck")]
         if self._stop.is_set() or not self._store.rechecks.is_any_due(
             [able_platform.NAME for able_platform in able], self._clock.now()
         ):
             return []
-        run_id = self._store.runs.begin(job, started_by, self._presence.owner_id, self._clock.now())
+        run_id = self._store.runs.begin(RECHECK_JOB, started_by, self._presence.owner_id, self._clock.now())
         try:
             return [result for platform in able for result in self._recheck(platform, run_id)]
         finally:

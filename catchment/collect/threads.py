@@ -376,16 +376,14 @@ class WaitingThreads:
         self._context, self._rules, self._owner_id, self._stop = context, rules, owner_id, context.stop
         self._store, self._clock, self._platforms = context.store, context.clock, context.platforms
 
-    def run(
-        self, job: str, started_by: str, closed: Collection[str] = (), but_not: Collection[int] = ()
-    ) -> list[Reads]:
+    def run(self, started_by: str, closed: Collection[str] = (), but_not: Collection[int] = ()) -> list[Reads]:
         """Reads what waits, for a few minutes. `closed`: kinds in cooldown. Writes nothing if nothing waits."""
         kinds = [kind.name for kind in self._platforms.kinds() if kind.forum is not None and kind.name not in closed]
         waiting = self._store.threads.waiting_sources(kinds) if kinds and not self._stop.is_set() else []
         sources = [source for source in waiting if source.id not in but_not]
         if not sources:
             return []
-        run_id = self._store.runs.begin(job, started_by, self._owner_id, self._clock.now())
+        run_id = self._store.runs.begin("read-threads", started_by, self._owner_id, self._clock.now())
         try:
             with ThreadPoolExecutor(min(len(sources), 8), thread_name_prefix="threads") as workers:
                 futures = [workers.submit(self._read, source, run_id) for source in sources]

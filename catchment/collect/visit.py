@@ -107,12 +107,10 @@ class Visitor:
             send_follow_ups(visit, platform)
             visit.finish(succeed(visit.counted(), self.clock.now()))
 
-    def read_threads(
-        self, job: str, started_by: str, owner_id: int, but_not: Collection[int] = ()
-    ) -> list[VisitResult]:
+    def read_threads(self, started_by: str, owner_id: int, but_not: Collection[int] = ()) -> list[VisitResult]:
         """Reads on where visits to forums left threads, except for some sources. Writes nothing if no thread waits."""
         threads = WaitingThreads(self.context, self.rules, owner_id)
-        reads = threads.run(job, started_by, self.kinds_in_cooldown(), but_not)
+        reads = threads.run(started_by, self.kinds_in_cooldown(), but_not)
         for read in reads:
             if read.wait is not None:
                 self._cool_down(self.store.sources.get(read.result.source_id), read.service, read.wait)

@@ -147,7 +147,7 @@ def walk(visit: Visit, platform: Platform, kind: Kind, planned: PlannedWalk) -> 
         except SpendingCapReached as error:
             if not ends_without_money(visit.state):
                 raise
-            _end_without_money(visit, platform, error)
+            _end_without_money(visit, error)
             return
         head = answer_head(visit, exchange)
         if _is_not_modified(visit.state, exchange) or is_same_answer(visit.state, head):
@@ -207,7 +207,7 @@ def continued(
     return saved.requests
 
 
-def _end_without_money(visit: Visit, platform: Platform, error: SpendingCapReached) -> None:
+def _end_without_money(visit: Visit, error: SpendingCapReached) -> None:
     at = visit.clock.now()
     decide = partial(decide_spending_cap_end, visit.counted(), error, redact(error.message), at)
     visit.state = visit.pages.write(visit.pages.page(at, is_continuable=True), decide).state

@@ -97,7 +97,7 @@ class MetricsRecorder:
         for starts_at, measures in self._counted(span, self._metrics.last(span) or EPOCH):
             if starts_at + span.length > now or is_stopped():
                 break
-            self._metrics.keep(span, starts_at, measures, now)
+            self._metrics.keep(span, starts_at, measures)
             count += 1
         last, since = span.start(now) - span.length, span.start(now - _BACKFILLED_FOR)
         # The last stored one, again: processes report their reads with a delay.

@@ -99,11 +99,6 @@ class Transaction:
     def _columns(self) -> tuple[str, ...]:
         return tuple(column[0] for column in self.cursor.description)
 
-    def dicts(self, sql: str, *values: Any) -> list[dict[str, Any]]:
-        rows = self.all(sql, *values)
-        names = [column[0] for column in self.cursor.description]
-        return [dict(zip(names, row, strict=True)) for row in rows]
-
     def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         """Execute the same statement for every row."""
         if rows:

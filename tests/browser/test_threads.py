@@ -12,7 +12,6 @@ from playwright.sync_api import expect
 from catchment.errors import ServerTrouble
 from catchment.model import Item, Reference
 from catchment.sources.add import follow
-from catchment.store.items.deletion import remove_items
 from tests import forum as forums
 from tests.browser.conftest import Site
 from tests.store.desk import Desk as StoreDesk
@@ -116,8 +115,7 @@ def an_audit(site: Site) -> list[str]:
     board.thread(8, title="Lighthouses")
     here.collect(source)
     (run,) = app.store.threads.board_runs(source.id)
-    ids = app.store.threads.floor_ids("forum", "", "7", 0, 10**6)
-    app.store.database.write(lambda tx: remove_items(tx, [ids[number] for number in (5, 25, 26)]))
+    forums.take_out(app.store, "7", 5, 25, 26)
     del thread.floors[25]
     board.says["thread 7 1"] = deque([ServerTrouble("the forum is out of order", status=500)])
     audit = app.floor_audit().run("test", is_repairing=True)

@@ -295,7 +295,7 @@ def test_a_visit_and_a_second_look_leave_the_hot_set_true(village: Village) -> N
     assert is_hit(village, source)
     village.square.post("one", "a", text="second thoughts")
     village.clock.advance(2 * HOUR)
-    (looked,) = village.app.rechecks().run("recheck", "test")
+    (looked,) = village.app.rechecks().run("test")
     assert looked.counts.updated == 1
     assert is_hit(village, source)
     assert "second thoughts" in [item.text for item in village.app.cache.listed(Filter(source.id), 5).items]

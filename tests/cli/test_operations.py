@@ -27,6 +27,7 @@ from catchment.store.sources.metrics import MetricSpan
 from catchment.web.app import described
 from tests.cli.conftest import Catchment
 from tests.clocks import HandClock
+from tests.databases import dicts
 from tools.docs import REPOSITORY
 
 PAGE = (REPOSITORY / "docs/operating.md").read_text()
@@ -106,7 +107,7 @@ def test_every_query_of_the_page_answers_on_either_database(
 ) -> None:
     app = settled(reddit, tmp_path / "home", database_url)
     answers = [
-        app.store.database.read(lambda tx, sql=sql: tx.dicts(sql.strip().removesuffix(";")))  # type: ignore[misc]
+        app.store.database.read(lambda tx, sql=sql: dicts(tx, sql.strip().removesuffix(";")))  # type: ignore[misc]
         for sql in QUERIES
     ]
     app.close()

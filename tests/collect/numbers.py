@@ -166,7 +166,7 @@ class Numbers:
         """Second looks, some time later."""
         self.site.asked.clear()
         self.here.clock.advance(after.total_seconds())
-        return self.here.app.rechecks().run("recheck", "test")
+        return self.here.app.rechecks().run("test")
 
     def mark(self) -> tuple[str, ...] | None:
         watermark = self.here.progress(self.source).watermark

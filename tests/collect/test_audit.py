@@ -12,7 +12,6 @@ import pytest
 
 from catchment.errors import ServerTrouble, SlowDown, Unreadable
 from catchment.model import SourceState
-from catchment.store.items.deletion import remove_items
 from catchment.store.items.floor_audits import AuditView
 from tests.forum import ForumApp
 
@@ -22,12 +21,6 @@ def forum(tmp_path: Path, database_url: str) -> Iterator[ForumApp]:
     app = ForumApp(tmp_path, database_url, pages_per_run=100)
     yield app
     app.close()
-
-
-def take_out(forum: ForumApp, tid: int, *numbers: int) -> None:
-    """These floors were never stored, as far as one can tell."""
-    ids = forum.app.store.threads.floor_ids("forum", "", str(tid), 0, 10**6)
-    forum.app.store.database.write(lambda tx: remove_items(tx, [ids[number] for number in numbers]))
 
 
 def audit(forum: ForumApp, *, repair: bool = True) -> AuditView:
@@ -67,7 +60,7 @@ def test_what_was_taken_out_at_random_is_found_and_brought_back_and_no_hole_of_t
     stored = [(tid, number) for tid in range(1, 9) for number in forum.floors(tid) if number]
     lost = random.sample(stored, 500)
     for tid in range(1, 9):
-        take_out(forum, tid, *(number for of, number in lost if of == tid))
+        forum.take_out(tid, *(number for of, number in lost if of == tid))
     found = audit(forum, repair=False)
     assert floors(forum, found) == {(str(tid), number): "missing" for tid, number in lost}
     assert (found.thread_count, found.missing_thread_count, found.missing_floor_count) == (8, 8, 500)
@@ -92,7 +85,7 @@ def test_what_was_taken_out_at_random_is_found_and_brought_back_and_no_hole_of_t
 def test_a_repair_asks_only_for_pages_with_missing_floors(forum: ForumApp) -> None:
     forum.board.thread(7, pages=9)
     forum.run()
-    take_out(forum, 7, 3, 5, 170)
+    forum.take_out(7, 3, 5, 170)
     view = audit(forum)
     assert forum.asked == ["thread 7 1", "thread 7 9"]
     (thread,) = forum.app.store.floor_audits.threads(view.id)
@@ -112,7 +105,7 @@ def test_a_floor_that_fails_three_times_is_never_asked_for_again(
 ) -> None:
     forum.board.thread(7, pages=2)
     forum.run()
-    take_out(forum, 7, 25)
+    forum.take_out(7, 25)
     forum.board.says["thread 7 2"] = deque([error] * 9)  # type: ignore[list-item]
     results = []
     for _ in range(5):
@@ -131,7 +124,7 @@ def test_a_floor_that_fails_three_times_is_never_asked_for_again(
 def test_ignored_floors_are_counted_with_their_thread(forum: ForumApp) -> None:
     forum.board.thread(7, pages=2)
     forum.run()
-    take_out(forum, 7, 5, 25)
+    forum.take_out(7, 5, 25)
     audits, row_id = forum.app.store.floor_audits, forum.state(7).id
 
     def meanwhile(about: str) -> None:
@@ -151,7 +144,7 @@ def test_an_audit_that_is_stopped_ends_with_what_it_found(forum: ForumApp) -> No
         forum.board.thread(tid)
     forum.run()
     for tid in (7, 8):
-        take_out(forum, tid, 5)
+        forum.take_out(tid, 5)
     forum.board.hook = lambda about: forum.app.stop.set()
     view = audit(forum)
     assert (view.finished_at, view.missing_floor_count, view.repaired_floor_count) == (forum.clock.now(), 2, 1)
@@ -163,7 +156,7 @@ def test_an_audit_that_is_stopped_ends_with_what_it_found(forum: ForumApp) -> No
 def test_an_audit_whose_process_was_killed_is_ended_by_the_next_one(forum: ForumApp) -> None:
     forum.board.thread(7)
     forum.run()
-    take_out(forum, 7, 5, 6)
+    forum.take_out(7, 5, 6)
     audits, owner, now = forum.app.store.floor_audits, forum.app.presence.owner_id, forum.clock.now()
     killed = audits.request("manual", now, is_repairing=False)
     assert audits.begin(killed.id, forum.app.store.runs.begin("audit-floors", "test", owner, now), now)
@@ -179,7 +172,7 @@ def test_an_audit_whose_process_was_killed_is_ended_by_the_next_one(forum: Forum
 def test_floors_of_a_paused_board_are_found_and_requested_only_if_it_is_named(forum: ForumApp) -> None:
     forum.board.thread(7)
     forum.run()
-    take_out(forum, 7, 5)
+    forum.take_out(7, 5)
     forum.app.store.sources.set_state(forum.source.id, SourceState.PAUSED, "a rest", forum.clock.now())
     view = audit(forum)
     assert (view.missing_floor_count, forum.asked) == (1, [])
@@ -190,7 +183,7 @@ def test_floors_of_a_paused_board_are_found_and_requested_only_if_it_is_named(fo
 def test_a_repair_holds_a_thread_for_four_minutes_at_most(forum: ForumApp) -> None:
     forum.board.thread(7, pages=9)
     forum.run()
-    take_out(forum, 7, *range(5, 180, 20))
+    forum.take_out(7, *range(5, 180, 20))
     forum.board.seconds_a_page = 100
     other = forum.another("other", forum.board, forum.app.platforms)
     row_id, waited = forum.state(7).id, []
@@ -219,7 +212,7 @@ def test_a_repair_holds_a_thread_for_four_minutes_at_most(forum: ForumApp) -> No
 def test_a_wait_costs_no_attempt(forum: ForumApp) -> None:
     forum.board.thread(7, pages=2)
     forum.run()
-    take_out(forum, 7, 5, 25)
+    forum.take_out(7, 5, 25)
     forum.board.says["thread 7 1"] = deque([SlowDown("429", status=429)])
     view = audit(forum)
     assert set(floors(forum, view).values()) == {"missing"}
@@ -230,7 +223,7 @@ def test_a_wait_costs_no_attempt(forum: ForumApp) -> None:
 def test_a_thread_that_somebody_reads_is_left_to_them(forum: ForumApp) -> None:
     forum.board.thread(7)
     forum.run()
-    take_out(forum, 7, 5)
+    forum.take_out(7, 5)
     claimed = forum.app.store.threads.claim_by_id(forum.state(7).id, forum.app.presence.owner_id, forum.clock.now())
     assert claimed
     view = audit(forum)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from catchment.store.items.floor_audits import AuditView
-from tests.collect.test_audit import audit, take_out
+from tests.collect.test_audit import audit
 from tests.forum import ForumApp
 
 
@@ -25,8 +25,8 @@ def test_an_error_inside_the_parser_costs_its_page_alone_and_its_cause_is_unknow
     forum.board.thread(7, pages=2)
     forum.board.thread(8, pages=2)
     forum.run()
-    take_out(forum, 7, 5, 25)
-    take_out(forum, 8, 25)
+    forum.take_out(7, 5, 25)
+    forum.take_out(8, 25)
     forum.board.copies["thread 7 2"] = deque([{"tid": 7}])
     view = audit(forum)
     assert (view.repaired_floor_count, view.partial_thread_count, view.finished_at) == (2, 1, forum.clock.now())
@@ -40,7 +40,7 @@ def test_an_error_inside_the_parser_costs_its_page_alone_and_its_cause_is_unknow
 def test_what_our_own_database_could_not_store_is_no_error_of_the_forum(forum: ForumApp) -> None:
     forum.board.thread(7)
     forum.run()
-    take_out(forum, 7, 5)
+    forum.take_out(7, 5)
     with unwritable(forum, "items"):
         view = audit(forum)
     assert (view.failed_thread_count, view.failed_db_count) == (1, 1)

@@ -90,7 +90,7 @@ class Scene:
 
     def recheck(self, after: timedelta) -> None:
         self.here.clock.advance(after.total_seconds())
-        self.here.app.rechecks().run("recheck", "test")
+        self.here.app.rechecks().run("test")
 
     def tree(self) -> dict[str, str | None]:
         """The stored comments, each with what it answers."""

@@ -75,7 +75,7 @@ def test_an_old_copy_takes_back_no_edit_and_hides_no_floor(forum: ForumApp) -> N
     result = forum.run()
     # Nothing is taken back, and the floor that the copy lacks is not looked for.
     assert (forum.item(pid), result.counts) == (before, Counts(0, 1, 10))
-    assert forum.app.rechecks().run("recheck", "test") == []
+    assert forum.app.rechecks().run("test") == []
     assert not forum.item(last)["is_deleted"]
 
 
@@ -198,10 +198,10 @@ def test_a_recheck_that_gets_an_old_copy_is_put_off_and_takes_back_nothing(forum
     forum.board.copies["thread 7 1"] = copies
     forum.clock.advance(9 * 24 * 3600)
     forum.board.asked.clear()
-    (result,) = forum.app.rechecks().run("recheck", "test")
+    (result,) = forum.app.rechecks().run("test")
     assert (forum.asked, result.outcome, result.error_code) == (["thread 7 1"], Outcome.FAILED, "STALE_ANSWER")
     assert forum.items() == before
     forum.clock.advance(2 * 3600)
-    (result,) = forum.app.rechecks().run("recheck", "test")
+    (result,) = forum.app.rechecks().run("test")
     assert result.outcome == Outcome.SUCCEEDED
     assert [item["version"] for item in forum.items()] == [item["version"] for item in before]

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from catchment.store.items.deletion import remove_items
 from tests.forum import ForumApp
 
 
@@ -51,8 +50,7 @@ def test_what_the_forum_itself_does_not_have_is_not_missing(forum: ForumApp) -> 
 def test_what_is_removed_from_the_archive_is_missing_again(forum: ForumApp) -> None:
     forum.board.thread(1)
     forum.run()
-    ids = forum.app.store.threads.floor_ids("forum", "", "1", 3, 5)
-    forum.app.store.database.write(lambda tx: remove_items(tx, list(ids.values())))
+    forum.take_out(1, 3, 4, 5)
     assert worst(forum) == [("Thread 1", 19, 16, 0, 3)]
     assert forum.app.floor_audit().run("test", is_repairing=True).repaired_floor_count == 3
     assert worst(forum) == []

@@ -144,7 +144,7 @@ def test_the_page_of_a_removed_last_reply_is_read_again_and_the_reply_looked_at(
     assert not forum.item(gone)["is_deleted"]
     for after in (60, 3700):
         forum.clock.advance(after)
-        forum.app.rechecks().run("recheck", "test")
+        forum.app.rechecks().run("test")
     assert forum.item(gone)["is_deleted"]
     assert [revision["reasons"] for revision in forum.revisions(gone)] == [["marked_deleted_by_source"]]
     assert forum.app.store.threads.holes(forum.state(7).id) == [20]
@@ -242,9 +242,9 @@ def test_who_asks_to_wait_is_obeyed_and_the_rest_is_read_with_the_next_tick(foru
     forum.clock.advance(900)
     forum.board.says.clear()
     owner = forum.app.presence.owner_id
-    (read,) = forum.app.visitor().read_threads("read-threads", "schedule", owner)
+    (read,) = forum.app.visitor().read_threads("schedule", owner)
     assert (read.counts.new, len(forum.floors(7)), len(forum.floors(8))) == (38, 20, 20)
-    assert forum.app.visitor().read_threads("read-threads", "schedule", owner) == []
+    assert forum.app.visitor().read_threads("schedule", owner) == []
 
 
 def refusal() -> Refused:
@@ -373,7 +373,7 @@ def test_a_kill_in_the_middle_of_a_thread_costs_one_page(forum: ForumApp) -> Non
     forum.app.presence.leave(forum.clock.now())
     forum.restart()
     forum.board.asked.clear()
-    forum.app.visitor().read_threads("read-threads", "schedule", forum.app.presence.owner_id)
+    forum.app.visitor().read_threads("schedule", forum.app.presence.owner_id)
     assert (forum.asked, forum.floors(7)) == (["thread 7 3", "thread 7 4"], list(range(80)))
 
 
@@ -387,7 +387,7 @@ def test_processes_share_the_threads_of_a_board(forum: ForumApp) -> None:
         """While one process reads a thread, another reads all the others."""
         if about.startswith("thread") and not begun:
             begun.append(about)
-            reader = other.visitor().read_threads("read-threads", "schedule", other.presence.owner_id)
+            reader = other.visitor().read_threads("schedule", other.presence.owner_id)
             begun.append(str(reader[0].counts.new))
 
     forum.board.hook = both
@@ -424,7 +424,7 @@ def test_nobody_is_held_for_longer_than_four_minutes(forum: ForumApp) -> None:
     # Threads: whatever is left goes on with the next tick.
     forum.board.asked.clear()
     began = forum.clock.now()
-    forum.app.visitor().read_threads("read-threads", "schedule", forum.app.presence.owner_id)
+    forum.app.visitor().read_threads("schedule", forum.app.presence.owner_id)
     assert (forum.asked, (forum.clock.now() - began).total_seconds()) == ([f"thread {tid} 1" for tid in (2, 3, 4)], 300)
 
 
@@ -456,9 +456,9 @@ def test_a_post_that_is_moved_to_a_taken_number_is_stored_without_one(forum: For
     two.floors[5].is_shown = False
     two.floors[5] = moved
     forum.clock.advance(9 * 24 * 3600)
-    forum.app.rechecks().run("recheck", "test")
+    forum.app.rechecks().run("test")
     forum.clock.advance(60)
-    forum.app.rechecks().run("recheck", "test")
+    forum.app.rechecks().run("test")
     item = forum.item(f"p{moved.pid}")
     assert (item["thread_id"], item["floor_number"]) == ("2", None)
     assert (forum.floors(1), forum.floors(2)) == (list(range(9)), list(range(10)))
@@ -479,7 +479,7 @@ def test_absent_floors_are_looked_for_by_id_and_gone_only_after_two_looks_an_hou
     for after in (60, 60, 3700):
         forum.clock.advance(after)
         forum.board.asked.clear()
-        forum.app.rechecks().run("recheck", "test")
+        forum.app.rechecks().run("test")
         looks.append((sorted(forum.asked), [forum.item(pid)["is_deleted"] for pid in gone]))
     by_id = sorted(f"post {pid[1:]}" for pid in gone)
     assert looks == [(by_id, [False] * 3), ([], [False] * 3), (by_id, [True] * 3)]
@@ -514,7 +514,7 @@ def test_floors_of_a_page_are_rechecked_by_one_request(forum: ForumApp) -> None:
     forum.clock.advance(9 * 24 * 3600)
     forum.board.asked.clear()
     thread.floors[8].text = "mended"
-    (result,) = forum.app.rechecks().run("recheck", "test")
+    (result,) = forum.app.rechecks().run("test")
     assert (forum.asked, result.counts.updated, forum.item(f"p{thread.floors[8].pid}")["text"]) == (
         *(["thread 7 1"], 1, "mended"),
     )
@@ -533,7 +533,7 @@ def test_a_reply_that_comes_while_a_thread_is_read_is_not_lost(forum: ForumApp) 
     assert forum.run(timedelta(minutes=1)).requests == 1
     store.threads.release(claimed.lease)
     assert forum.state(7).read_reason == ReadReason.REPLIED
-    forum.app.visitor().read_threads("read-threads", "schedule", owner)
+    forum.app.visitor().read_threads("schedule", owner)
     assert (forum.floors(7), forum.state(7).read_reason) == (list(range(31)), None)
 
 

@@ -213,7 +213,7 @@ def test_edits_and_removals_are_noticed_by_second_looks_and_nothing_we_hold_is_l
         if number < 16:
             scene.visit("new", "top")
             first_stored = {**dict.fromkeys(scene.stored(), runs[-1]), **first_stored}
-        scene.app.rechecks().run("recheck", "test")
+        scene.app.rechecks().run("test")
         scene.later(3 * HOUR)
     items, edited, removed, restored = scene.stored(), 0, 0, 0
     for post in scene.world.posts(scene.place):
@@ -247,7 +247,7 @@ def test_a_story_that_is_not_there_any_more_is_marked_when_a_second_look_says_so
     marks = []
     for wait in (7 * DAY, HOUR / 2, HOUR):
         scene.later(wait)
-        while scene.app.rechecks().run("recheck", "test"):
+        while scene.app.rechecks().run("test"):
             pass
         marks.append(scene.stored()[scene.id(post)]["is_deleted"])
     assert marks == [False, False, True]

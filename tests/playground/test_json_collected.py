@@ -140,8 +140,8 @@ def test_every_floor_that_boards_showed_is_stored_in_foul_weather(scene: Scene) 
         if number == 8:
             scene.playground.faults.rate = scene.playground.faults.outage_rate = 0.0
         scene.visit(after=(6 if number % 6 == 5 else 1.5) * HOUR)
-        scene.app.visitor().read_threads("read-threads", "test", scene.app.presence.owner_id)
-        scene.app.rechecks().run("recheck", "test")
+        scene.app.visitor().read_threads("test", scene.app.presence.owner_id)
+        scene.app.rechecks().run("test")
     assert blame(scene) == []
     counted = "SELECT count(*), sum(is_folded), sum(is_deleted), max(floor_number) FROM items"
     count, folded, deleted, highest = scene.app.store.database.read(lambda tx: tx.one(counted))
@@ -161,7 +161,7 @@ def test_threads_of_which_old_copies_came_are_read_again(scene: Scene) -> None:
     """The fourth of six visits gets nothing but copies that are six hours old."""
     for _ in range(6):
         scene.visit(after=4 * HOUR)
-        scene.app.visitor().read_threads("read-threads", "test", scene.app.presence.owner_id)
+        scene.app.visitor().read_threads("test", scene.app.presence.owner_id)
     assert blame(scene) == []
     questions = (
         "SELECT count(DISTINCT source_id), count(*) FROM thread_runs WHERE error_code = 'STALE_ANSWER'",

@@ -103,7 +103,7 @@ class Scene:
         return result
 
     def look(self) -> None:
-        while self.app.rechecks().run("recheck", "test"):
+        while self.app.rechecks().run("test"):
             pass
 
     def later(self, wait: timedelta) -> None:

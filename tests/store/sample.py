@@ -105,7 +105,7 @@ def fill(desk: Desk) -> None:
     store.sign_in_links.add("token", now, now + timedelta(minutes=15))
     store.settings.put_interval("rss", 30, now)
     store.budgets.change("reddit", now, lambda _: ([[1, 2]], None))
-    store.metrics.keep(MetricSpan.HOUR, MetricSpan.HOUR.start(now), [Measure("rss", "feeds", succeeded=3)], now)
+    store.metrics.keep(MetricSpan.HOUR, MetricSpan.HOUR.start(now), [Measure("rss", "feeds", succeeded=3)])
     store.metrics.keep_global_metrics(MetricSpan.HOUR, MetricSpan.HOUR.start(now), GlobalMetrics(3, 1, {"tier1": 2}))
     store.index.advance()
     run_watches(store.watches, desk.clock.now, Event())

@@ -57,7 +57,7 @@ def test_alerts_that_are_over_go_with_the_runs_of_their_time(desk: Desk) -> None
 
 def test_metrics_of_hours_go_with_the_runs_and_those_of_days_after_a_time_of_their_own(desk: Desk) -> None:
     for span in MetricSpan:
-        desk.store.metrics.keep(span, span.start(desk.now), [Measure("rss", "feeds")], desk.now)
+        desk.store.metrics.keep(span, span.start(desk.now), [Measure("rss", "feeds")])
         desk.store.metrics.keep_global_metrics(span, span.start(desk.now), GlobalMetrics())
     days = (19, 21, 49, 51)
     cleared = [desk.store.cleanup.clear(desk.now + timedelta(days=day), **KEEP)["metrics"] for day in days]

@@ -15,6 +15,7 @@ from catchment.store.migrate import CURRENT
 from catchment.store.schema import metadata
 from catchment.text.clean import fingerprint
 from tests.clocks import HandClock
+from tests.databases import dicts
 from tests.store.desk import Desk, opened, post
 from tests.store.next_schema import next_schema
 from tests.store.sample import DUMPS, fill, write_dump
@@ -114,7 +115,7 @@ def values(url: str) -> dict[tuple[str, str], list[object]]:
 def in_order(database: Database, name: str, rows: list[Row]) -> list[dict[str, object]]:
     """By the first columns: no key has more than three."""
     by = ", ".join(str(number) for number, _ in enumerate(rows[0][:3], 1))
-    return database.read(lambda tx: tx.dicts(f"SELECT * FROM {name} ORDER BY {by}"))
+    return database.read(lambda tx: dicts(tx, f"SELECT * FROM {name} ORDER BY {by}"))
 
 
 def test_the_sample_has_something_in_every_table(tmp_path: Path) -> None:

@@ -213,7 +213,6 @@ QUESTIONS: dict[str, Asking] = {
         desk.store.threads.holes(1, 0, 100),
         desk.store.threads.holes_of_item(1, 0, 100),
         desk.store.threads.titles([1, 2]),
-        desk.store.threads.floor_ids("reddit", "", "d", 0, 100),
         desk.store.threads.board_runs(3, limit=3),
         desk.store.threads.thread_runs(1, 3),
     ],

@@ -8,18 +8,12 @@ from typing import Any
 
 import pytest
 
-from catchment.store.items.deletion import remove_items
 from tests.forum import ForumApp
 from tests.web.desk import Desk
 
 
 class ForumDesk(Desk):
     here: ForumApp
-
-    def take_out(self, tid: int, *numbers: int) -> None:
-        store = self.here.app.store
-        ids = store.threads.floor_ids("forum", "", str(tid), 0, 10**6)
-        store.database.write(lambda tx: remove_items(tx, [ids[number] for number in numbers]))
 
 
 @pytest.fixture
@@ -35,8 +29,8 @@ def desk(tmp_path: Path, database_url: str) -> Iterator[ForumDesk]:
 
 
 def test_an_audit_is_requested_run_by_its_job_and_read_with_every_floor(desk: ForumDesk) -> None:
-    desk.take_out(7, 5, 25)
-    desk.take_out(8, 3)
+    desk.here.take_out(7, 5, 25)
+    desk.here.take_out(8, 3)
     requested = desk.post("/api/audits", {"source_id": desk.here.source.id, "repair": True}, status=202)
     assert (requested["is_repairing"], requested["run_trigger"], requested["finished_at"]) == (True, "manual", None)
     assert desk.get(f"/api/audits/{requested['id']}")["threads"] == []
@@ -70,7 +64,7 @@ def test_of_more_than_a_thousand_floors_the_answer_says_where_to_go_on(desk: For
     thread = desk.here.board.threads[9]
     desk.here.board.reply(thread, 1040, at=desk.here.clock.now())
     desk.here.run()
-    desk.take_out(9, *range(10, 1050))
+    desk.here.take_out(9, *range(10, 1050))
     audit = desk.here.app.floor_audit().run("test", is_repairing=False)
     (found,) = desk.get(f"/api/audits/{audit.id}")["threads"]
     assert (found["missing_count"], len(found["floors"]), found["floors_next"]) == (1040, 1000, "1009")

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from catchment.errors import ServerTrouble
-from catchment.store.items.deletion import remove_items
 from tests.forum import ForumApp
 from tests.web.browser import opened, plain
 from tests.web.desk import Desk
@@ -18,11 +17,6 @@ from tests.web.desk import Desk
 
 class ForumDesk(Desk):
     here: ForumApp
-
-    def take_out(self, *numbers: int) -> None:
-        store = self.here.app.store
-        ids = store.threads.floor_ids("forum", "", "7", 0, 10**6)
-        store.database.write(lambda tx: remove_items(tx, [ids[number] for number in numbers]))
 
     def item_id(self, external_id: str) -> int:
         return int(self.here.item(external_id)["id"])
@@ -43,7 +37,7 @@ def desk(tmp_path: Path, database_url: str) -> Iterator[ForumDesk]:
 
 def test_an_audit_is_shown_with_its_threads_and_floors(desk: ForumDesk) -> None:
     assert "No audits yet" in opened(desk, "/audits")
-    desk.take_out(5, 25)
+    desk.here.take_out(7, 5, 25)
     desk.here.board.says["thread 7 1"] = deque([ServerTrouble("out of order", status=500)])
     audit = desk.here.app.floor_audit().run("test", is_repairing=True)
     assert f'href="/audits/{audit.id}"' in opened(desk, "/audits")
@@ -68,7 +62,7 @@ def test_a_board_s_runs_lead_to_their_threads_and_say_why_each_was_read(desk: Fo
 
 
 def test_holes_of_the_forum_are_told_from_posts_that_are_not_stored(desk: ForumDesk) -> None:
-    desk.take_out(10, 13, 14)
+    desk.here.take_out(7, 10, 13, 14)
     page = plain(opened(desk, f"/items/{desk.item_id('t7')}"))
     assert "#10: not stored yet" in page
     assert "#11–#12: removed by the forum" in page
@@ -77,7 +71,7 @@ def test_holes_of_the_forum_are_told_from_posts_that_are_not_stored(desk: ForumD
 
 def test_threads_with_missing_replies_are_listed_worst_first(desk: ForumDesk) -> None:
     assert "No replies are missing" in opened(desk, "/audits/replies")
-    desk.take_out(5, 25, 26)
+    desk.here.take_out(7, 5, 25, 26)
     page = plain(opened(desk, "/audits/replies"))
     assert "Tides & <harbours> board:1 3 39 34 2" in page
     (row,) = desk.get("/api/missing-replies")["items"]

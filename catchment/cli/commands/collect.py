@@ -162,7 +162,7 @@ def _collect(app: App, ids: list[int] | None, as_json: bool) -> int:
         results = scheduler.due(*arguments) if ids is None else scheduler.these(ids, *arguments)
         if ids is None and not app.stop.is_set():
             visited = [result.source_id for result in results]
-            results += app.visitor().read_threads("read-threads", "command", app.presence.owner_id, but_not=visited)
+            results += app.visitor().read_threads("command", app.presence.owner_id, but_not=visited)
     code = _report(app, results, began, as_json, scheduler.still_due(results) if ids is None else None)
     # Watches and deliveries, now: there may be no engine to do it later.
     tell_others(app)

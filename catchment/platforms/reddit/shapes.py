@@ -76,7 +76,6 @@ class RedditPost(Struct):
     over_18: Any = None
     stickied: Any = None
     is_self: Any = None
-    is_video: Any = None
     post_hint: Any = None
     permalink: Any = None
     url: Any = None

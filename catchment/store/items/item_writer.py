@@ -468,8 +468,8 @@ def write_gaps(tx: Transaction, page: Page, write: PageWrite, now: int) -> None:
         gap = write.gap
         tx.run(
             """
-            INSERT INTO gaps (source_id, is_certain, from_at, to_at, from_ids, to_ids, cause, opened_at, opened_run_id)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+            INSERT INTO gaps (source_id, is_certain, from_at, to_at, from_ids, to_ids, cause, opened_at)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?)
             """,
             page.source.id,
             gap.is_certain,
@@ -479,16 +479,9 @@ def write_gaps(tx: Transaction, page: Page, write: PageWrite, now: int) -> None:
             to_json(gap.to_ids),
             gap.cause,
             now,
-            page.run_id,
         )
-    for gap_id, because in write.closed:
-        tx.run(
-            "UPDATE gaps SET closed_at = ?, closed_run_id = ?, closed_because = ? WHERE id = ? AND closed_at IS NULL",
-            now,
-            page.run_id,
-            because.code,
-            gap_id,
-        )
+    sql = "UPDATE gaps SET closed_at = ?, closed_because = ? WHERE id = ? AND closed_at IS NULL"
+    tx.many(sql, [(now, because.code, gap_id) for gap_id, because in write.closed])
     if write.narrowed is not None:
         # What is left is another stretch, which gets attempts of its own.
         tx.run(

@@ -243,11 +243,6 @@ class Threads(StorePart):
         """
         return {int(number) for number in self._column(sql, item_id, first, last)}
 
-    def floor_ids(self, platform: str, scope: str, thread_id: str, first: int, last: int) -> dict[int, int]:
-        """Returns the ids of the items on the floors of a thread, by floor number, in a stretch of numbers."""
-        floors = self._db.read(lambda tx: held_floors(tx, platform, FloorRange(scope, thread_id, first, last)))
-        return {number: floor.item_id for number, floor in floors.items()}
-
     def board_runs(self, source_id: int, limit: int = 30, before: int | None = None) -> list[BoardRunView]:
         """Returns what runs did with a board, newest first."""
         sql = f"""

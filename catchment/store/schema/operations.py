@@ -257,7 +257,6 @@ crawl_metrics = Table(
     *required(
         Integer, "new_count", "valid_count", "updated_count", "duplicate_count", "invalid_count", "request_count"
     ),
-    Column("measured_at", Moment, nullable=False),
     sqlite_with_rowid=False,
 )
 """Derived from run records, and overwritten when they are recomputed. A kind that was not visited in a span has no

@@ -69,7 +69,7 @@ class GlobalMetrics(Record, frozen=True):
 
 
 SUMS = Measure.__struct_fields__[2:]
-_COLUMNS = ("span", "starts_at", "kind", "platform", *SUMS, "measured_at")
+_COLUMNS = ("span", "starts_at", "kind", "platform", *SUMS)
 _KEY = ("span", "starts_at", "kind")
 
 
@@ -167,17 +167,10 @@ class Metrics(StorePart):
         rows = self._all("SELECT platform, sum(count) FROM attempts WHERE minute >= ? GROUP BY platform", micros(since))
         return {platform: int(count) for platform, count in rows}
 
-    def keep(self, span: MetricSpan, starts_at: datetime, measures: Iterable[Measure], now: datetime) -> None:
+    def keep(self, span: MetricSpan, starts_at: datetime, measures: Iterable[Measure]) -> None:
         """Store the measures of one span, replacing earlier ones."""
         rows = [
-            (
-                str(span),
-                micros(starts_at),
-                measure.kind,
-                measure.platform,
-                *(getattr(measure, name) for name in SUMS),
-                micros(now),
-            )
+            (str(span), micros(starts_at), measure.kind, measure.platform, *(getattr(measure, name) for name in SUMS))
             for measure in measures
         ]
         changes = ", ".join(f"{name} = excluded.{name}" for name in _COLUMNS if name not in _KEY)
