@@ -122,7 +122,8 @@ def _refined(item: Item, scope: str, answer_url: str, text_limit: int) -> Refine
     if not (title or text or url or target_url or media):
         return None
 
-    content = _digest(title, text.replace("\n\n", " ").replace("\n", " "), target_url or "", media)
+    # Cleaned text has single spaces, and at most two newlines in a row.
+    content = _digest(title, " ".join(filter(None, text.split("\n"))), target_url or "", media)
     is_text_whole = len(text) <= text_limit
     kept_html = html if is_text_whole else None  # half of an HTML is not HTML
     told_id = clean_id(item.external_id) or clean_id(url or "")
