@@ -78,12 +78,18 @@ SENTENCES: dict[str, Text] = {
     "period.month": "monthly",
     "spending.cap": "the {period} spending cap of {service} ({cap}) allows no further call until {until} UTC",
     "spending.wait_or_raise": "raise the cap, or wait; collecting continues automatically",
+    "spending.cap_too_low": "one call to {service} can cost {cost}, more than its {period} spending cap ({cap}) allows",
+    "spending.raise": "raise the cap to {cost} at least; waiting does not help",
     "alert.cap_near": (
         "{service}: {spent} of the {period} spending cap of {cap} used; at the cap, its sources wait until {until}"
     ),
     "alert.cap_reached": (
         "{service}: the {period} spending cap of {cap} is reached ({spent} spent or reserved); no call that could "
         "exceed it is made before {until} — raise the cap, or wait"
+    ),
+    "alert.cap_too_low": (
+        "{service}: the {period} spending cap of {cap} is lower than the price of one call, which can cost {cost} — "
+        "raise the cap; waiting does not help"
     ),
     "alert.success": (
         "{platform}: {failed:,} of {sources:,} sources failed in {minutes} minutes — `catchment status` shows which"

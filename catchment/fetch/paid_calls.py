@@ -10,7 +10,7 @@ from typing import Protocol
 from catchment.clock import Clock
 from catchment.errors import SpendingCapReached
 from catchment.fetch.settings import FetchPlatform, FetchSettings
-from catchment.messages import message
+from catchment.messages import MessageParam, message
 from catchment.model import Answer, Booking, Prices, Record, Request, Usage, options
 from catchment.policy.spending import Period, Totals, day_of, dollars, ends_at, exceeded
 from catchment.store.spending import PaidCall
@@ -116,11 +116,15 @@ def charged(platform: FetchPlatform, request: Request, answer: Answer, reservati
 
 def _cap_reached(call: PaidCall, period: Period, cap: int) -> SpendingCapReached:
     until = ends_at(period, call.day)
-    what = message(
-        "spending.cap",
-        period=message(f"period.{period}"),
-        service=call.service,
-        cap=dollars(cap),
-        until=f"{until:%Y-%m-%d %H:%M}",
-    )
-    return SpendingCapReached(what, message("spending.wait_or_raise"), retry_at=until)
+    facts: dict[str, MessageParam] = {
+        "period": message(f"period.{period}"),
+        "service": call.service,
+        "cap": dollars(cap),
+    }
+    if call.amount > cap:
+        cost = dollars(call.amount)
+        what, helps = message("spending.cap_too_low", cost=cost, **facts), message("spending.raise", cost=cost)
+    else:
+        what = message("spending.cap", until=f"{until:%Y-%m-%d %H:%M}", **facts)
+        helps = message("spending.wait_or_raise")
+    return SpendingCapReached(what, helps, retry_at=until)

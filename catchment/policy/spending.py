@@ -111,6 +111,8 @@ def alarms(totals: Mapping[str, Totals], caps: Mapping[str, Caps], day: str) -> 
                     "until": f"{ends_at(period, day):%Y-%m-%d %H:%M} UTC",
                 }
                 word, code = ("cap", "alert.cap_reached") if severity is Severity.P0 else ("nearly", "alert.cap_near")
+                if (total.refused_amount or 0) > cap:
+                    code, facts["cost"] = "alert.cap_too_low", dollars(total.refused_amount or 0)
                 subject = f"service {service} {period} {word}{ENDING}"
                 alerts.append(AlertRequest(subject, message(code, **facts), severity))
     return alerts

@@ -186,6 +186,26 @@ def test_a_cap_ends_the_walk_with_a_gap_and_the_source_waits_until_it_ends(
     assert scene.visit(source).counts.new > 0
 
 
+def test_a_cap_below_the_price_of_a_call_is_named_with_the_price_and_not_waited_for(
+    paid: Callable[..., PaidScene],
+) -> None:
+    scene = paid(daily_caps={"twitterapi_io": 2_999})
+    source = scene.user("twitterapi_io")
+    result = scene.visit(source)
+    assert (result.outcome, result.error_code) == (Outcome.DEFERRED, "SPENDING_CAP")
+    said = str(result.error)
+    assert all(words in said for words in ("can cost $0.003", "its daily spending cap ($0.002999)", "raise the cap to"))
+    assert "continues automatically" not in said
+    scene.app.monitor_spending()
+    (alert,) = scene.app.store.alerts.page()
+    assert (alert.severity, "waiting does not help" in str(alert.message)) == ("P0", True)
+    # A day later, it is no different.
+    scene.clock.advance(86_400)
+    assert str(scene.visit(source).error) == said
+    scene.with_settings(daily_caps={"twitterapi_io": 4_000})
+    assert scene.visit(source).counts.new == 20
+
+
 @pytest.mark.parametrize("service", SERVICES)
 def test_a_task_that_meets_a_cap_ends_and_says_of_each_user_that_it_was_the_money(
     paid: Callable[..., PaidScene], service: str

@@ -72,6 +72,17 @@ def test_alerts_open_at_four_fifths_of_a_cap_and_where_it_allows_no_call(
     assert all(alarm.subject == f"service paid day {word[alarm.severity]} spending" for alarm in found)
 
 
+def test_an_alert_about_a_cap_below_the_price_of_a_call_says_that_waiting_does_not_help() -> None:
+    def said(cap: int) -> str:
+        total = Total(180, refused_amount=3_000)
+        (alarm,) = alarms({"paid": {Period.DAY: total}}, {"paid": Caps(day=cap)}, "2026-01-31")
+        return str(alarm.message)
+
+    assert "waiting does not help" in said(2_999)
+    assert "can cost $0.003" in said(2_999)
+    assert "before 2026-02-01" in said(3_000)
+
+
 def test_dollars_have_cents_and_more_digits_where_there_are_more() -> None:
     assert [dollars(amount) for amount in (0, 150, 2_500_000, 1_234_567_890_000)] == [
         "$0.00",
