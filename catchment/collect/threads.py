@@ -106,15 +106,14 @@ def collect_board(
     """Reads the stream of all posts, if the forum has one, then the list, then threads. Returns the error if a server
     asked us to wait while threads were read: the remaining threads are read at the next tick, and the visit has
     succeeded."""
-    began = context.clock.now()
+    until = context.clock.now() + timedelta(seconds=MOST_THREAD_SECONDS)
     *streams, plan = visit.rules.walk_plans(kind, visit.source, visit.state.progress)
     for stream in streams:
         requests = platform.first(visit.source, visit.state.progress, stream)
         paced_requests = tuple(paced(request, kind, visit.source) for request in requests)
-        walk(visit, platform, kind, PlannedWalk(stream, paced_requests, is_beside=False, is_last=False))
+        walk(visit, platform, kind, PlannedWalk(stream, paced_requests, is_beside=False, is_last=False, until=until))
         if visit.state.end is not None:
             return None
-    until = began + timedelta(seconds=MOST_THREAD_SECONDS)
     is_read = _walk_list(visit, platform, kind, forum, plan, until)
     end = succeed if is_read else pause
     visit.finish(end(visit.counted(), context.clock.now()))

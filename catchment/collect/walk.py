@@ -61,6 +61,7 @@ from catchment.policy.visit import (
     continue_walk,
     continues,
     is_same_answer,
+    pause,
     retire_as_twin,
     unfinished,
     with_cursor,
@@ -135,12 +136,16 @@ class PlannedWalk(Record, frozen=True):
     requests: tuple[Request, ...]
     is_beside: bool
     is_last: bool
+    until: datetime | None = None
+    """From then on, the visit ends with the next page, and the next one continues there; None: it takes as long as it
+    takes."""
 
 
 def walk(visit: Visit, platform: Platform, kind: Kind, planned: PlannedWalk) -> None:
     """Requests pages until no more are wanted. Every page is written with the progress that it proves."""
     visit.state = begin_walk(visit.state, planned.plan.limit, is_beside=planned.is_beside, is_last=planned.is_last)
-    waiting = deque(_continued(visit, platform, planned) if visit.is_paid else planned.requests)
+    is_resumable = visit.is_paid or planned.until is not None
+    waiting = deque(_continued(visit, platform, planned) if is_resumable else planned.requests)
     for _ in range(MOST_PAGES):
         try:
             exchange = visit.client.send(waiting.popleft(), platform)
@@ -166,11 +171,15 @@ def walk(visit: Visit, platform: Platform, kind: Kind, planned: PlannedWalk) -> 
                 continue
             if _is_twin(visit, reading):
                 return
-            page = _write_page(visit, exchange, head, read, listing, waiting)
+            is_time_over = planned.until is not None and visit.clock.now() >= planned.until
+            page = _write_page(visit, exchange, head, read, listing, waiting, is_paused=is_time_over)
         waiting.extend(page.next_pages if not page.is_walk_over else ())
         if page.details:
             page = _write_details(visit, exchange, page.details, is_queue_empty=not waiting)
         if page.is_walk_over or not waiting:
+            return
+        if is_time_over:
+            visit.finish(pause(visit.counted(), visit.clock.now()))
             return
     raise Unreadable(
         "{subject}: several pages in a row contain no items",
@@ -274,7 +283,14 @@ def _read_page(visit: Visit, exchange: Exchange, listing: Listing) -> ReadPage:
 
 
 def _write_page(
-    visit: Visit, exchange: Exchange, head: AnswerHead, read: ReadPage, listing: Listing, waiting: Collection[Request]
+    visit: Visit,
+    exchange: Exchange,
+    head: AnswerHead,
+    read: ReadPage,
+    listing: Listing,
+    waiting: Collection[Request],
+    *,
+    is_paused: bool,
 ) -> VisitPage:
     name = one_line(clean_text(read.reading.title or ""))[:200]
     state = after_answer(visit.counted(), head, read.reading, listing, name)
@@ -285,10 +301,10 @@ def _write_page(
         **_page_flags(state, exchange.platform),
     )
     try:
-        return _write(visit, state, page, exchange, read, waiting)
+        return _write(visit, state, page, exchange, read, waiting, is_paused=is_paused)
     except StaleEntryMark:
         whole = ReadPage(visit.client.read(exchange))
-        return _write(visit, state, page.replace(shown=None), exchange, whole, waiting)
+        return _write(visit, state, page.replace(shown=None), exchange, whole, waiting, is_paused=is_paused)
 
 
 def _write_details(visit: Visit, exchange: Exchange, requests: Sequence[Request], *, is_queue_empty: bool) -> VisitPage:
@@ -355,9 +371,10 @@ def _write(
     waiting: Collection[Request] | None,
     *,
     last_answer_at: datetime | None = None,
+    is_paused: bool = False,
 ) -> VisitPage:
     """Cleans what was read, writes it, and sets the state after it. `waiting`: requests for further pages; None: there
-    are some."""
+    are some. `is_paused`: the visit ends with this page, wherever the listing ends."""
     state = state.replace(walk=state.walk.replace(is_queue_empty=waiting is not None and not waiting))
     reading, scope = read.reading, scope_of(exchange.platform, visit.source)
     rest = reading.replace(items=read.rest()) if read.repeated else reading
@@ -365,7 +382,8 @@ def _write(
     items = (*clean.items, *read.unchanged(scope), *listed(reading, scope))
     at, skipped = page.answered_at, len(clean.skipped)
     decide = partial(decide_page, state, reading, items, skipped, at, last_answer_at=last_answer_at)
-    is_continuable = visit.is_paid and waiting is not None and not state.walk.is_beside
+    # What an earlier visit left of another listing stays, unless this walk is left in the middle, too.
+    is_continuable = (visit.is_paid or is_paused) and waiting is not None and not state.walk.is_beside
 
     def decide_and_keep(facts: PageFacts) -> VisitPage:
         decided = decide(facts)

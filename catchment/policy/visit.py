@@ -453,7 +453,7 @@ def succeed(
 
 
 def pause(state: VisitState, at: datetime) -> VisitState:
-    """Ends a visit to a board whose time is over in the middle of its list: the next one, which is due at once,
+    """Ends a visit to a board whose time is over in the middle of a listing: the next one, which is due at once,
     continues there. The progress stays as it was."""
     progress = _polled(state.progress, state.walk.polled_at or at)
     progress = progress.replace(failures_in_a_row=0, last_error=None, last_error_code=None)
