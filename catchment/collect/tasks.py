@@ -104,7 +104,10 @@ class TaskRunner:
                 return
             claimed = self._store.tasks.claim(number, self._presence.owner_id, self._clock.now())
             if claimed is not None:
-                self._run(*claimed)
+                lease, task = claimed
+                # Log lines name the request that the task is of, like those of the request itself.
+                with logs.bound(task=task.task_id, **({"request_id": task.request_id} if task.request_id else {})):
+                    self._run(lease, task)
 
     def _run(self, lease: Lease, task: TaskView) -> None:
         try:
@@ -130,7 +133,7 @@ class TaskRunner:
         if end is None:
             return False
         self._store.tasks.finish(lease, end, self._clock.now(), tells_ready=self._tells_ready)
-        log.info("task ended", task=task.task_id, state=str(end.state), done=task.done, total=len(task.targets))
+        log.info("task ended", state=str(end.state), done=task.done, total=len(task.targets))
         return True
 
     def _end(self, task: TaskView) -> policy.TaskEnd | None:

@@ -27,6 +27,7 @@ from catchment.jobs import JOBS, clear_old, run_if_due
 from catchment.model import SourceState
 from catchment.store.items import change_feed
 from catchment.store.sources.tasks import TaskRunning, TaskView
+from tests.logged import logged
 from tests.town import Feed, TownApp
 from tests.web.desk import Desk
 
@@ -60,6 +61,16 @@ def task(here: TownApp, requested: TaskView) -> TaskView:
 
 def run(here: TownApp) -> None:
     here.app.task_runner().run()
+
+
+def test_every_log_line_of_a_task_names_it_and_its_request(town: TownApp) -> None:
+    (feed,) = feeds(town, 1)
+    requested = request(town, feed, request_id="r-4711")
+    with logged() as events:
+        run(town)
+    told = [event for event in events if event["event"] in ("source collected", "task ended")]
+    assert [event["event"] for event in told] == ["source collected", "task ended"]
+    assert [(event.get("task"), event.get("request_id")) for event in told] == [(requested.task_id, "r-4711")] * 2
 
 
 def test_a_task_collects_its_targets_and_says_what_became_of_each(town: TownApp) -> None:
