@@ -29,7 +29,7 @@ from bench.processes import Cost, run
 from catchment.store import open_store
 from catchment.store.database import Database
 from catchment.store.move import MOVED
-from catchment.store.table_copy import CopiedTable, ReadOnlyDatabase, Rows, RowsHash
+from catchment.store.table_copy import CopiedTable, ReadOnlyDatabase, RowsHash, TableRows
 from catchment.text.clean import fingerprint
 
 LEAST_SHARE = 1 / 3
@@ -222,7 +222,7 @@ def _refuse_differences(*urls: str) -> None:
 
 def _hashes(url: str) -> dict[str, RowsHash]:
     with closing(ReadOnlyDatabase(url)) as database, closing(database.connect()) as connection:
-        rows = Rows(database, connection)
+        rows = TableRows(database, connection)
         return {table.name: rows.hashed(table, lambda count: None) for table in MOVED}
 
 

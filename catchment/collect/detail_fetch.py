@@ -65,7 +65,7 @@ class Detail(Record, frozen=True):
         return len(self.came.answer.body) if self.came else 0
 
 
-class Batch(Record, frozen=True):
+class DetailBatch(Record, frozen=True):
     """Some details, in the listing's order: written together, like one page."""
 
     details: tuple[Detail, ...]
@@ -124,7 +124,7 @@ class Details:
         self._client, self._platform, self._requests = client, platform, requests
         self._troubles_in_a_row = 0
 
-    def batches(self) -> Generator[Batch]:
+    def batches(self) -> Generator[DetailBatch]:
         """Yields batches; ends early with a batch that has `broke` set."""
         with ThreadPoolExecutor(HANDS, thread_name_prefix="detail") as hands:
             waiting = deque(self._requests)
@@ -133,8 +133,8 @@ class Details:
                 details, broke = self._brought(hands, waiting)
                 *earlier, last = apart(details)
                 for unlike in earlier:
-                    yield Batch(unlike, before)
-                yield Batch(last, len(waiting), broke)
+                    yield DetailBatch(unlike, before)
+                yield DetailBatch(last, len(waiting), broke)
                 if broke is not None:
                     return
 

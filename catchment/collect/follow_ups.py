@@ -11,7 +11,7 @@ from contextlib import closing
 from functools import partial
 from itertools import islice
 
-from catchment.collect.detail_fetch import A_BATCH, Batch, Detail, Details
+from catchment.collect.detail_fetch import A_BATCH, Detail, DetailBatch, Details
 from catchment.collect.walk import Visit
 from catchment.errors import SlowDown
 from catchment.messages import counted_reasons, message
@@ -64,7 +64,7 @@ def _named(follow_up: FollowUp) -> FollowUp:
 
 
 def _settled(
-    visit: Visit, batch: Batch, pending: dict[str, FollowUp], put_off: set[str], shortfall: Counter[str]
+    visit: Visit, batch: DetailBatch, pending: dict[str, FollowUp], put_off: set[str], shortfall: Counter[str]
 ) -> tuple[FollowUp, ...]:
     """Returns the new state of the follow-ups that the batch is about."""
     about: dict[str, FollowUp] = {}
@@ -99,7 +99,7 @@ def _is_to_come(detail: Detail) -> bool:
     return detail.reading.is_unfinished or detail.reading.is_torn
 
 
-def _write(visit: Visit, platform: Platform, batch: Batch, follow_ups: tuple[FollowUp, ...]) -> None:
+def _write(visit: Visit, platform: Platform, batch: DetailBatch, follow_ups: tuple[FollowUp, ...]) -> None:
     at = batch.at or visit.clock.now()
     skipped = tuple(skipped for detail in batch.details for skipped in detail.reading.skipped)
     clean = visit.client.clean(Reading(batch.items, skipped=skipped), platform, visit.source.target, batch.size)

@@ -13,7 +13,7 @@ from threading import Event
 
 from catchment import logs
 from catchment.cache import has_cached_kinds
-from catchment.collect.detail_fetch import Batch, Detail, Details
+from catchment.collect.detail_fetch import Detail, DetailBatch, Details
 from catchment.collect.source_client import CollectContext, SourcePages
 from catchment.collect.threads import old_copy
 from catchment.errors import (
@@ -229,7 +229,7 @@ class _SourceRechecks:
                 if batch.broke is not None:
                     raise batch.broke
 
-    def _write(self, batch: Batch) -> None:
+    def _write(self, batch: DetailBatch) -> None:
         batch = batch.replace(details=tuple(map(self._unless_old, batch.details)))
         reading, at = batch.reading, batch.at or self._clock.now()
         troubles = (
@@ -262,7 +262,7 @@ class _SourceRechecks:
         assert detail.came is not None
         return Detail(detail.request, error=old_copy(self._client.subject, detail.came.answer.status))
 
-    def _missing(self, batch: Batch, scope: str) -> list[Key]:
+    def _missing(self, batch: DetailBatch, scope: str) -> list[Key]:
         """Returns the ids for which the platform says there is no such item: in the answer, or by 404 or 410 for it."""
         asked = [detail for detail in batch.details if not _is_page(detail)]
         in_answer = [external_id for detail in asked for external_id in detail.reading.gone]
@@ -270,7 +270,7 @@ class _SourceRechecks:
         by_status = [external_id for external_id in missing if external_id is not None]
         return [(scope, clean_id(external_id)) for external_id in (*in_answer, *by_status)]
 
-    def _absent(self, batch: Batch, scope: str) -> list[Key]:
+    def _absent(self, batch: DetailBatch, scope: str) -> list[Key]:
         """Returns the ids of floors that are not on the page that they were on. That alone says nothing: only two looks
         by id do."""
         pages = [detail for detail in batch.details if _is_page(detail)]

@@ -58,7 +58,7 @@ from catchment.policy.threads import (
     MOST_THREAD_SECONDS,
     BoardWalk,
     FloorPage,
-    ListPage,
+    ThreadListPage,
     ThreadReading,
     begin_board,
     begin_reading,
@@ -165,7 +165,7 @@ def _write_list_page(
     listing: str,
     *,
     is_paused: bool,
-) -> ListPage:
+) -> ThreadListPage:
     """Writes a page of the list. `is_paused`: it is the last one of this visit, wherever the list ends."""
     name = one_line(clean_text(reading.title or ""))[:200]
     listed = listing_of(kind, exchange.request.listing or listing)
@@ -182,7 +182,7 @@ def _write_list_page(
     )
     version = exchange.platform.PARSER_VERSION
 
-    def decide(facts: PageFacts) -> ListPage:
+    def decide(facts: PageFacts) -> ThreadListPage:
         decided = decide_list_page(board, state, reading, clean.items, len(clean.skipped), exchange.at, facts)
         if not decided.next_pages or not is_paused:
             return decided

@@ -12,7 +12,7 @@ from typing import TypedDict
 import msgspec
 
 from catchment.cache import has_cached_kinds
-from catchment.collect.detail_fetch import A_BATCH, Batch, Details
+from catchment.collect.detail_fetch import A_BATCH, DetailBatch, Details
 from catchment.collect.shown_entries import ReadPage, read_page
 from catchment.collect.source_client import CollectContext, Exchange, SourcePages
 from catchment.decoders import json_decoder
@@ -335,7 +335,7 @@ def _write_details(visit: Visit, exchange: Exchange, requests: Sequence[Request]
     return page
 
 
-def _write_batch(visit: Visit, exchange: Exchange, batch: Batch, *, is_queue_empty: bool) -> VisitPage:
+def _write_batch(visit: Visit, exchange: Exchange, batch: DetailBatch, *, is_queue_empty: bool) -> VisitPage:
     reading, at = batch.reading, batch.at or exchange.at
     state = after_details(visit.counted(), reading)
     page = visit.pages.page(at, raws=batch.raws(visit.client), **_page_flags(state, exchange.platform))

@@ -76,7 +76,7 @@ def begin_board(forum: Forum, source: Source, watermark: Watermark | None, now: 
 # The list
 
 
-class ListPage(PageWrite, frozen=True, kw_only=True):
+class ThreadListPage(PageWrite, frozen=True, kw_only=True):
     """What a list page changes, and how the walk continues."""
 
     state: VisitState
@@ -91,7 +91,7 @@ def decide_list_page(
     skipped: int,
     at: datetime,
     facts: PageFacts,
-) -> ListPage:
+) -> ThreadListPage:
     """Decides what a list page changes: its rows, the threads to be read, and whether the walk is over."""
     before = state.walk.position
     assert before is not None
@@ -108,7 +108,7 @@ def decide_list_page(
     is_below = bool(dates) and not any(created is None or created >= board.edge for created in dates)
     end = _end_of_list(state, reading, is_below=is_below, is_repeat=is_repeat)
     is_cut = reading.is_torn or (end is not None and state.walk.is_cut)
-    page = ListPage(
+    page = ThreadListPage(
         changes,
         counts_of(changes, skipped),
         gap=continuity.gap_after(position, end, at) if end is not None and not is_cut else None,

@@ -30,12 +30,12 @@ from catchment.store.search.index import SearchIndex
 from catchment.store.settings import DEPLOYMENT
 from catchment.store.table_copy import (
     NO_ROWS,
-    Batch,
     ChangeMark,
     CopiedTable,
     ReadOnlyDatabase,
-    Rows,
+    RowBatch,
     RowsHash,
+    TableRows,
     continue_numbers,
     last_ids,
     snapshot,
@@ -204,13 +204,13 @@ class _Move:
 
     def _run(self, mark: ChangeMark) -> Moved:
         with snapshot(self._source) as connection, closing(writer_to(self._target)) as writer:
-            source, target = Rows(self._source, connection), Rows(self._target, writer)
+            source, target = TableRows(self._source, connection), TableRows(self._target, writer)
             with self._source.said_plainly():
                 # The snapshot begins with the first query.
                 tx = Transaction(connection, self._source.is_postgres)
                 numbers = last_ids(tx)
                 count = sum(_count(tx, table) for table in MOVED)
-            copied = self._copied_before(writer, source)
+            copied = self._copied_before(source)
             is_resumed = bool(copied)
             if not copied:
                 self._commit(writer, self._begin)
@@ -234,7 +234,7 @@ class _Move:
             if not mark.has_moved():
                 return
             with snapshot(self._source) as connection, self._stage("Checking", _total(copied)) as bar:
-                rows, changed, checked = Rows(self._source, connection), [], 0
+                rows, changed, checked = TableRows(self._source, connection), [], 0
                 for table in MOVED:
                     expected = copied[table.name].hash if table.name in copied else NO_ROWS
                     if rows.hashed(table, self._shown(bar, table, checked)) != expected:
@@ -297,7 +297,7 @@ class _Move:
             """
         )
 
-    def _copied_before(self, writer: Any, source: Rows) -> dict[str, Copied]:
+    def _copied_before(self, source: TableRows) -> dict[str, Copied]:
         """Returns how far each table was copied; nothing if the copy has to start from the beginning."""
         if revision(self._target) != MOVING:
             return {}
@@ -319,7 +319,7 @@ class _Move:
             )
         return {}
 
-    def _are_still_so(self, source: Rows, copied: dict[str, Copied]) -> bool:
+    def _are_still_so(self, source: TableRows, copied: dict[str, Copied]) -> bool:
         """Whether the source still has the rows that were copied, unchanged."""
         with self._stage("Checking", _total(copied)) as bar:
             checked = 0
@@ -342,20 +342,20 @@ class _Move:
 
     # The work
 
-    def _copy(self, writer: Any, source: Rows, target: Rows, copied: dict[str, Copied], count: int) -> None:
+    def _copy(self, writer: Any, source: TableRows, target: TableRows, copied: dict[str, Copied], count: int) -> None:
         with self._stage("Copying", count) as bar:
             for table in MOVED:
                 done = copied.get(table.name)
                 with source.after(table, done and done.last_key) as rows:
                     while True:
-                        batch = Batch(table, rows, done.hash if done else NO_ROWS)
+                        batch = RowBatch(table, rows, done.hash if done else NO_ROWS)
                         self._commit(writer, partial(self._put, target, table, batch))
                         if batch.is_empty:
                             break
                         done = copied[table.name] = Copied(batch.last_key, batch.hash)
                         bar.move(_total(copied), table.name)
 
-    def _put(self, target: Rows, table: CopiedTable, batch: Batch, tx: Transaction) -> None:
+    def _put(self, target: TableRows, table: CopiedTable, batch: RowBatch, tx: Transaction) -> None:
         target.insert(table, batch)
         if batch.is_empty:
             return
@@ -372,7 +372,7 @@ class _Move:
             f"{batch.hash.total:x}",
         )
 
-    def _verify(self, writer: Any, target: Rows, copied: dict[str, Copied]) -> None:
+    def _verify(self, writer: Any, target: TableRows, copied: dict[str, Copied]) -> None:
         """Compares counts and hashes of what is in the target with what was read from the source."""
         with self._stage("Verifying", _total(copied)) as bar:
             verified = 0

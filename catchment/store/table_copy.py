@@ -153,7 +153,7 @@ def writer_to(target: Database) -> Any:
     return connection
 
 
-class Rows:
+class TableRows:
     """The rows of tables in one database, through one connection."""
 
     def __init__(self, database: Database, connection: Any) -> None:
@@ -170,7 +170,7 @@ class Rows:
         rows_hash = NO_ROWS
         with closing(self._select(table, "<=" if up_to else "", up_to or ())) as rows:
             while True:
-                batch = Batch(table, rows, rows_hash)
+                batch = RowBatch(table, rows, rows_hash)
                 for _ in batch:
                     pass
                 if batch.is_empty:
@@ -178,7 +178,7 @@ class Rows:
                 rows_hash = batch.hash
                 on_batch(rows_hash.row_count)
 
-    def insert(self, table: CopiedTable, rows: Batch) -> None:
+    def insert(self, table: CopiedTable, rows: RowBatch) -> None:
         with self._db.said_plainly():
             if not self._is_postgres:
                 self._connection.executemany(table.insert, rows)
@@ -201,7 +201,7 @@ class Rows:
                 yield from copy.rows()
 
 
-class Batch:
+class RowBatch:
     """The next rows of a table, counted and hashed as they pass."""
 
     def __init__(self, table: CopiedTable, rows: Iterator[Row], before: RowsHash = NO_ROWS) -> None:

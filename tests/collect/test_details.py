@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from catchment.collect.detail_fetch import Batch, Detail, apart
+from catchment.collect.detail_fetch import Detail, DetailBatch, apart
 from catchment.collect.source_client import Exchange
 from catchment.model import Answer, Item, Reading, Request
 from tests.fetch.surroundings import SomePlatform
@@ -29,4 +29,4 @@ def test_of_two_answers_about_an_item_the_later_one_is_written_as_the_later() ->
     alone, page, early, failed = detail(78, "a"), detail(20, "a", "b"), detail(0, "c"), detail(None)
     parts = apart([alone, early, page, failed])
     assert parts == [(early, page), (alone, failed)]
-    assert [Batch(part).at for part in parts] == [NOW, NOW + timedelta(seconds=78)]
+    assert [DetailBatch(part).at for part in parts] == [NOW, NOW + timedelta(seconds=78)]

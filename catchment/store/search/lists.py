@@ -133,7 +133,7 @@ class Filter(Record, frozen=True):
             yield (THREAD,)
 
 
-class ListPage(Record, frozen=True):
+class KeyPage(Record, frozen=True):
     """One page of a list. It may be short or even empty although the list continues."""
 
     keys: list[Key]
@@ -166,7 +166,7 @@ def span_of(filter: ListFilter, before: Key | None) -> ListSpan:
     )
 
 
-def newest_with(tx: Transaction, filter: ListFilter, limit: int, before: Key | None = None) -> ListPage:
+def newest_with(tx: Transaction, filter: ListFilter, limit: int, before: Key | None = None) -> KeyPage:
     """Returns the newest items that match the filter."""
     span = span_of(filter, before)
     if filter.changed_since is not None:
@@ -195,10 +195,10 @@ def can_be_scanned(tx: Transaction, after: Position) -> bool:
     return row is None
 
 
-def part(matches: Iterable[Key], limit: int, end: Key | None = None) -> ListPage:
+def part(matches: Iterable[Key], limit: int, end: Key | None = None) -> KeyPage:
     """Returns the first page of what was found. `end`: how far the list was walked, if not to its end."""
     keys = sorted(matches, reverse=True)
-    return ListPage(keys[:limit], keys[limit - 1]) if len(keys) > limit else ListPage(keys, end)
+    return KeyPage(keys[:limit], keys[limit - 1]) if len(keys) > limit else KeyPage(keys, end)
 
 
 # Choice of the list to walk
@@ -410,7 +410,7 @@ MOST_TAKEN = 5_000
 _EVERYTHING = ListSpan(-LARGEST, TOP)
 
 
-def replied_with(tx: Transaction, filter: ListFilter, limit: int, before: Key | None = None) -> ListPage:
+def replied_with(tx: Transaction, filter: ListFilter, limit: int, before: Key | None = None) -> KeyPage:
     """Returns the items that match the filter, by last reply, newest first."""
     span = span_of(filter, before)
     rare = _changed(tx, filter)
