@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -11,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from catchment import logs
 from catchment.collect.tasks import request_task
 from catchment.errors import (
     Conflict,
@@ -27,7 +30,6 @@ from catchment.jobs import JOBS, clear_old, run_if_due
 from catchment.model import SourceState
 from catchment.store.items import change_feed
 from catchment.store.sources.tasks import TaskRunning, TaskView
-from tests.logged import logged
 from tests.town import Feed, TownApp
 from tests.web.desk import Desk
 
@@ -66,9 +68,13 @@ def run(here: TownApp) -> None:
 def test_every_log_line_of_a_task_names_it_and_its_request(town: TownApp) -> None:
     (feed,) = feeds(town, 1)
     requested = request(town, feed, request_id="r-4711")
-    with logged() as events:
+    lines = io.StringIO()
+    logs.configure("json", "info", lines)
+    try:
         run(town)
-    told = [event for event in events if event["event"] in ("source collected", "task ended")]
+    finally:
+        logs.configure()
+    told = [json.loads(line) for line in lines.getvalue().splitlines()]
     assert [event["event"] for event in told] == ["source collected", "task ended"]
     assert [(event.get("task"), event.get("request_id")) for event in told] == [(requested.task_id, "r-4711")] * 2
 
