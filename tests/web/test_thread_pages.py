@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from catchment.model import Item, Reference
+from catchment.store.database import Transaction
 from catchment.web.pages.thread_view import A_PAGE
 from tests.store.desk import Desk as StoreDesk
 from tests.store.desk import post
@@ -271,3 +272,35 @@ def test_an_item_whose_replies_are_never_collected_says_so(both: Desk) -> None:
     ids = stored(both, post("e1", created_at=at.now, reply_count=4), kind="rss")
     page = " ".join(opened(both, f"/items/{ids['e1']}").split())
     assert "4 replies reported. Replies are not collected from this kind of source." in page
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ("read_reason = 'new'", "7 reported, 0 stored. More of them are waiting to be fetched."),
+        ("skipped_since = created_at", "7 reported, 0 stored. The thread is too long: its replies are not read."),
+        ("read_reason = NULL", "7 reported, 0 stored. The others were removed, are hidden"),
+    ],
+)
+def test_a_thread_of_which_only_the_row_in_the_list_is_stored_says_so(both: Desk, state: str, words: str) -> None:
+    at = at_of(both)
+    row = opening(at, reply_count=7, floor_number=0, lacks_text=True).replace(text=None, html=None)
+    ids = stored(both, row, kind="nga_forum")
+
+    def note(tx: Transaction) -> None:
+        values = ids["t3_a"], at.item("t3_a")["source_id"]
+        columns = "INSERT INTO threads (thread_id, created_at, item_id, source_id)"
+        tx.run(f"{columns} VALUES ('t3_a', 1, ?, ?)", *values)
+        tx.run(f"UPDATE threads SET {state}")
+
+    at.store.database.write(note)
+    page = " ".join(opened(both, f"/items/{ids['t3_a']}").split())
+    assert words in page
+    assert "Read from the list of threads: its text is not stored." in page
+    assert "Go to number" not in page
+    assert '<ol class="thread' not in page
+
+
+def test_the_link_to_a_reply_is_chinese_for_opening_it(both: Desk) -> None:
+    ids = stored(both, opening(at_of(both)), comment(at_of(both), "a", "t3_a", 1))
+    assert ">打开回复</a>" in opened(both, f"/items/{ids['t3_a']}", language="zh")

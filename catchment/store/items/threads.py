@@ -72,6 +72,8 @@ class ThreadView(View, frozen=True):
     truncated_at_page: int | None
     skipped_since: datetime | None
     last_read_at: datetime | None
+    is_waiting: bool
+    """It waits to be read in the current round."""
 
 
 class BoardRunView(View, frozen=True):
@@ -269,7 +271,8 @@ _VIEW = """
            (SELECT count(*) FROM items f WHERE f.platform = i.platform AND f.scope = i.scope
                AND f.thread_id = i.thread_id AND f.floor_number IS NOT NULL) AS stored_count,
            (SELECT count(*) FROM thread_holes h WHERE h.thread_row_id = t.id) AS hole_count,
-           t.max_floor, t.page_count, t.next_page, t.truncated_at_page, t.skipped_since, t.last_read_at
+           t.max_floor, t.page_count, t.next_page, t.truncated_at_page, t.skipped_since, t.last_read_at,
+           t.read_reason IS NOT NULL AS is_waiting
       FROM threads t LEFT JOIN items i ON i.id = t.item_id
 """
 

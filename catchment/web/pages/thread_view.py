@@ -72,6 +72,8 @@ class ThreadSection(Record, frozen=True):
     """Only for what opens a thread."""
     why_fewer: str | None = None
     """Why fewer replies are stored than the platform reports: a code."""
+    is_of_forum: bool = False
+    """Its opening post was first shown by a list of threads, without its text."""
 
 
 class ThreadCursors(Record, frozen=True):
@@ -85,7 +87,7 @@ class ThreadCursors(Record, frozen=True):
 def thread_section(app: App, item: ItemView, body: Body, cursors: ThreadCursors) -> ThreadSection:
     """Returns the thread around an item: as a tree where replies name what they answer, else by number."""
     kind = app.platforms.kind(app.store.sources.get(item.source_id, even_removed=True).kind)
-    section = _context(app, item)
+    section = _context(app, item).replace(is_of_forum=kind is not None and kind.forum is not None)
     if item.is_head:
         stored = app.store.replies.stored_count(item)
         section = section.replace(stored_count=stored, why_fewer=_why_fewer(app, item, kind, stored))
@@ -194,7 +196,7 @@ def _why_fewer(app: App, item: ItemView, kind: Kind | None, stored: int) -> str 
     thread = app.store.threads.of_item(item.id)
     if thread is not None and thread.skipped_since is not None:
         return "too_long"
-    is_pending = thread is not None and thread.next_page is not None
+    is_pending = thread is not None and (thread.next_page is not None or thread.is_waiting)
     return "pending" if is_pending or app.store.replies.has_pending(item.id) else "unseen"
 
 

@@ -179,7 +179,7 @@ NAMES: dict[str, dict[str, str]] = {
         "pending": "More of them are waiting to be fetched.",
         "off": "Comments are not collected for this source: its setting `comments` is off.",
         "never": "Replies are not collected from this kind of source.",
-        "too_long": "The thread is too long: only its opening post is read.",
+        "too_long": "The thread is too long: its replies are not read.",
         "unseen": "The others were removed, are hidden, or were never shown to catchment.",
     },
     "counter": {"score": "score", "reply_count": "replies", "view_count": "views"},
