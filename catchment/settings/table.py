@@ -250,7 +250,7 @@ class Settings:
         12,
         "Number of due communities of a kind that are claimed at a time; the next batch is claimed once all of the "
         "previous one have started. Sources that are requested (`collect --source`, `--kind`, `--all`) are claimed as "
-        "workers become free.",
+        "workers become free. With CELERY_BROKER_URL: also how many due sources one task collects.",
         is_live=True,
     )
     crawler_concurrency: int = setting(

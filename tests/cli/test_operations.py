@@ -23,6 +23,7 @@ from catchment.playground.world import Habits, World
 from catchment.settings import Settings, read_settings
 from catchment.sources.add import follow
 from catchment.store.credentials import Terms
+from catchment.store.schema import metadata
 from catchment.store.sources.metrics import MetricSpan
 from catchment.web.app import described
 from tests.cli.conftest import Catchment
@@ -124,6 +125,35 @@ def test_a_path_of_the_page_is_one_of_the_api() -> None:
     named = re.findall(r"`(GET|POST|PATCH|DELETE) (/api/[^`]*)`", PAGE)
     assert named
     assert [(method, path) for method, path in named if method.lower() not in paths.get(path, {})] == []
+
+
+SPECIFIED = {
+    "community_pool": "name tier categories quality_score is_active",
+    "community_cache": (
+        "community_name last_crawled_at last_seen_post_id last_seen_created_at posts_cached avg_valid_posts "
+        "quality_tier crawl_frequency_hours empty_hit success_hit failure_hit"
+    ),
+    "posts_raw": (
+        "source source_post_id subreddit title content score num_comments created_at text_norm_hash version extra_data"
+    ),
+    "posts_hot": "expires_at",
+    "crawl_metrics": (
+        "metric_date metric_hour cache_hit_rate valid_posts_24h total_communities successful_crawls empty_crawls "
+        "failed_crawls avg_latency_seconds total_new_posts total_updated_posts total_duplicates tier_assignments"
+    ),
+}
+"""The tables of the specification. Other columns of posts_hot are those of posts_raw."""
+
+
+def test_every_column_of_the_specification_has_a_place_and_each_place_exists() -> None:
+    rows = re.findall(r"^\| `(\w+\.\w+)` \| (.*) \|$", PAGE, re.MULTILINE)
+    assert [name for name, _ in rows] == [
+        f"{table}.{column}" for table, columns in SPECIFIED.items() for column in columns.split()
+    ]
+    for name, here in rows:
+        places = re.findall(r"`(\w+)\.(\w+)`", here)
+        assert places, name
+        assert [place for place in places if place[1] not in metadata.tables[place[0]].columns] == []
 
 
 def test_the_tiers_of_the_page_can_be_set_and_those_it_tells_are_the_usual_ones(tmp_path: Path) -> None:

@@ -614,7 +614,11 @@ def test_the_program_celery_works_as_the_specification_uses_it(deployment: Deplo
     task_id = call.stdout.read().strip()
     with closing(deployment.celery()) as celery:
         assert celery.AsyncResult(task_id).get(timeout=300)["new_posts"] == 0
-    assert deployment.app.store.sources.with_progress(source)[1].poll_count == 2
+        # The same from Python.
+        assert celery.tasks["tasks.crawler.crawl_community"].delay(name).get(timeout=300)["new_posts"] == 0
+        refreshed = celery.tasks["tasks.crawler.crawl_seed_communities"].delay(force_refresh=True).get(timeout=300)
+        assert refreshed["communities"] == 0
+    assert deployment.app.store.sources.with_progress(source)[1].poll_count == 3
     for process in (worker, beat):
         process.signal(signal.SIGTERM)
         assert process.code(WAIT_SECONDS) == 0
