@@ -1,7 +1,7 @@
 """Request budgets of a deployment: a number of requests per window, for all processes together.
 
 `grant` decides, and is pure. Its state lives where all processes see it (a row of the database, a key of Redis)
-behind the protocol `BudgetRows`. A process takes small blocks of tokens and hands them out to its threads.
+behind the protocol `WindowRows`. A process takes small blocks of tokens and hands them out to its threads.
 
 With Redis the rule is the same. Two backends of one budget must never grant at the same time. So the database knows,
 span by span, whether Redis is in use; a process that cannot reach Redis records that there, counts all that Redis may
@@ -176,7 +176,7 @@ def span_of(budget: Budget) -> int:
     return (timedelta(seconds=budget.window_seconds) + life(budget)) // timedelta(microseconds=1)
 
 
-class BudgetRows(Protocol):
+class WindowRows(Protocol):
     """Storage of windows, by name."""
 
     def kept(self, names: Sequence[str]) -> dict[str, Any]:
@@ -203,7 +203,7 @@ def by_clock(clock: Clock | None) -> Now:
 class StoredBudgets:
     """Budgets shared by all processes that share the rows."""
 
-    def __init__(self, rows: BudgetRows, clock: Clock | None = None) -> None:
+    def __init__(self, rows: WindowRows, clock: Clock | None = None) -> None:
         self._rows, self._now = rows, by_clock(clock)
 
     def take(self, budget: Budget, credential: str | None, now: datetime) -> Grant:
@@ -227,14 +227,14 @@ def state_of(kept: Any | None) -> WindowState:
     return WindowState() if kept is None else converted(kept, WindowState)
 
 
-def states_of(rows: BudgetRows, asked: Sequence[Asked]) -> list[WindowState]:
+def states_of(rows: WindowRows, asked: Sequence[Asked]) -> list[WindowState]:
     """Returns the windows of these budgets."""
     names = [key(*budget) for budget in asked]
     kept = rows.kept(names)
     return [state_of(kept.get(name)) for name in names]
 
 
-def changed(rows: BudgetRows, name: str, now: datetime, decide: Callable[[WindowState], tuple[WindowState, T]]) -> T:
+def changed(rows: WindowRows, name: str, now: datetime, decide: Callable[[WindowState], tuple[WindowState, T]]) -> T:
     def with_kept(kept: Any | None) -> tuple[Any, T]:
         state, result = decide(state_of(kept))
         return msgspec.to_builtins(state), result
@@ -301,7 +301,7 @@ class Tokens:
         return self._budgets.levels([(budget, credential)], now)[0].opens_at
 
 
-def budgets_in(rows: BudgetRows, link: RedisLink | None, clock: Clock | None = None) -> Budgets:
+def budgets_in(rows: WindowRows, link: RedisLink | None, clock: Clock | None = None) -> Budgets:
     """Returns the budgets of a deployment with these rows in its database, and perhaps a Redis. `clock`: see
     `by_clock`."""
     return StoredBudgets(rows, clock) if link is None else RedisBudgets(RedisRows(link), rows, clock)
@@ -345,7 +345,7 @@ class RedisRows:
 class RedisBudgets:
     """Budgets shared by all processes that share the Redis and the database."""
 
-    def __init__(self, redis: RedisRows, database: BudgetRows, clock: Clock | None = None) -> None:
+    def __init__(self, redis: RedisRows, database: WindowRows, clock: Clock | None = None) -> None:
         self._redis, self._database, self._now = redis, database, by_clock(clock)
         self._without_redis = StoredBudgets(database, clock)
 
