@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from typing import IO
 
-from catchment import cost_limits
+from catchment import work_limits
 from catchment.errors import CatchmentError
 
 MOST_AT_ONCE = 2
@@ -44,10 +44,10 @@ class JobKilled(Exception):
 def run(module: str, function: str, payload: bytes) -> bytes:
     """The result of a function (bytes to bytes) in one of our modules for this payload, run in a child process.
 
-    Raises JobKilled at its limits, and whatever `cost_limits.current().check()` raises during the wait.
+    Raises JobKilled at its limits, and whatever `work_limits.current().check()` raises during the wait.
     """
-    check = cost_limits.current().check
-    with cost_limits.current().waiting():
+    check = work_limits.current().check
+    with work_limits.current().waiting():
         while not _SLOTS.acquire(timeout=_PATIENCE_SECONDS):
             check()
         try:

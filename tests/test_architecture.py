@@ -16,7 +16,7 @@ LAYERS = (
     {"lazy", "decoders"},
     {"messages"},
     {"errors", "installation"},
-    {"model", "clock", "settings", "cost_limits"},
+    {"model", "clock", "settings", "work_limits"},
     {"child_processes", "text"},
     {"logs", "policy"},
     {"playground"},

@@ -9,7 +9,7 @@ from threading import Event
 
 import pytest
 
-from catchment import child_processes, cost_limits
+from catchment import child_processes, work_limits
 from catchment.errors import Stopped, TooComplex, Unreadable
 from catchment.platforms.website import links
 
@@ -75,7 +75,7 @@ def test_a_stop_kills_the_job_that_is_waited_for() -> None:
         asked.set()
         raise Stopped("a stop was asked for")
 
-    with cost_limits.limited(cost_limits.WorkLimit(check)), pytest.raises(Stopped):
+    with work_limits.limited(work_limits.WorkLimit(check)), pytest.raises(Stopped):
         child_processes.run(__name__, "forever", b"")
     assert asked.is_set()
 

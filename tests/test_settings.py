@@ -217,7 +217,7 @@ def test_a_value_that_is_not_allowed_is_refused_with_name_value_and_what_is_allo
     folder: Path, name: str, value: str
 ) -> None:
     owner = next(setting for setting in DEFINED.values() if setting.owns(name))
-    assert refused(folder, **{name: value}) == f"{name} (environment): {value!r} is not {owner.form.allowed}"
+    assert refused(folder, **{name: value}) == f"{name} (environment): {value!r} is not {owner.format.allowed}"
 
 
 def test_all_bad_values_are_reported_together(folder: Path) -> None:
@@ -240,7 +240,7 @@ def test_an_unknown_name_that_looks_like_ours_is_warned_of_with_what_may_have_be
 
 @pytest.mark.parametrize("setting", DEFINED.values(), ids=lambda setting: setting.name)
 def test_what_is_said_about_a_wrong_value_survives_redaction(setting: Setting) -> None:
-    for words in (setting.form.allowed, setting.what, setting.name):
+    for words in (setting.format.allowed, setting.what, setting.name):
         assert redact(words) == words
 
 
@@ -353,8 +353,8 @@ def test_a_refused_secret_is_not_in_the_refusal(folder: Path, name: str) -> None
 
 @given(st.integers(1, 10**7).map(lambda thousands: thousands * 1000))
 def test_a_shown_size_is_read_as_the_same_size(size: int) -> None:
-    form = DEFINED["max_bytes"].form
-    assert form.read(form.show(size)) == size
+    format = DEFINED["max_bytes"].format
+    assert format.read(format.show(size)) == size
 
 
 # ── what is written about them ─────────────────────────────────────────────────────────────────────────────────────

@@ -9,7 +9,7 @@ from catchment.credentials.secret_store import declared
 from catchment.model import Field
 from catchment.platforms import Platforms
 from catchment.settings import DEFINED, Setting
-from catchment.settings.forms import line
+from catchment.settings.formats import line
 from tools.commands import commands_page
 from tools.errors import errors_page
 from tools.http import api_page
@@ -52,7 +52,7 @@ def _table() -> Iterator[str]:
     for setting in DEFINED.values():
         older = "".join(f", or the older `{name}`" for name in setting.older)
         live = " *" if setting.is_live else ""
-        yield f"| `{setting.name}`{live}{older} | {setting.what} | {setting.form.allowed} | {_default(setting)} |"
+        yield f"| `{setting.name}`{live}{older} | {setting.what} | {setting.format.allowed} | {_default(setting)} |"
     for field in _declared():
         yield f"| `{field.name}` | {field.what} | {line.allowed} | none |"
     yield ""
@@ -79,7 +79,7 @@ def env_example() -> str:
 def _env_lines(setting: Setting) -> str:
     default = "" if setting.default_words or setting.family else setting.shown_default()
     words = f" Default: {setting.default_words}." if setting.default_words else ""
-    return f"# {setting.what}{words}\n# Allowed: {setting.form.allowed}.\n#{setting.name}={default}\n"
+    return f"# {setting.what}{words}\n# Allowed: {setting.format.allowed}.\n#{setting.name}={default}\n"
 
 
 PAGES: dict[str, Callable[[], str]] = {

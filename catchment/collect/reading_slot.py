@@ -2,7 +2,7 @@
 
 Threads overlap I/O; CPU-bound work in parallel only contends for the interpreter, and costs a fifth more. Small
 answers go first, so that a large one delays the others by no more than its own time.
-`cost_limits.WorkLimit` limits the cost of parsing one answer; time limits are the last resort.
+`work_limits.WorkLimit` limits the cost of parsing one answer; time limits are the last resort.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from itertools import count
 from threading import Condition, Event, Lock
 
-from catchment import cost_limits
+from catchment import work_limits
 from catchment.errors import Stopped, TooComplex
 
 SECONDS_AN_ANSWER = 20.0
@@ -115,7 +115,7 @@ class ReadingSlot:
                 self._take(size)
 
         try:
-            with cost_limits.limited(cost_limits.WorkLimit(check, waiting)):
+            with work_limits.limited(work_limits.WorkLimit(check, waiting)):
                 yield
         finally:
             effort.seconds += time.thread_time() - begun

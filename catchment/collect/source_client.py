@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 import zstandard
 
-from catchment import cost_limits, logs
+from catchment import logs, work_limits
 from catchment.cache import Cache
 from catchment.clock import Clock
 from catchment.collect.cooldowns import SharedCooldowns
@@ -183,7 +183,7 @@ class SourceClient:
         """Parses the answer. One that cannot be parsed is kept for a corrected parser."""
         try:
             with self.reading(len(exchange.answer.body)):
-                cost_limits.check_size(exchange.answer.body)
+                work_limits.check_size(exchange.answer.body)
                 return exchange.platform.read(exchange.answer, exchange.request)
         except Unreadable as error:
             self._keep_unread(exchange)
@@ -205,7 +205,7 @@ class SourceClient:
         """Parses a part of the answer; None: it cannot be parsed alone."""
         try:
             with self.reading(len(body)):
-                cost_limits.check_size(body)
+                work_limits.check_size(body)
                 return exchange.platform.read(exchange.answer.replace(body=body), exchange.request)
         except Stopped:
             raise

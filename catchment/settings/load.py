@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from catchment.errors import BadSetting
 from catchment.lazy import lazy_imports, pattern
-from catchment.settings.forms import line
+from catchment.settings.formats import line
 from catchment.settings.table import DEFINED, Setting, Settings, without_password
 
 with lazy_imports():
@@ -198,10 +198,10 @@ def owner_of(name: str) -> Setting | None:
 
 def _read(setting: Setting, name: str, variable: GivenValue, problems: list[str]) -> Any:
     try:
-        return setting.form.read(variable.text)
+        return setting.format.read(variable.text)
     except ValueError:
         shown = "its value" if setting.is_secret else repr(without_password(variable.text))
-        problems.append(f"{name} ({variable.origin}): {shown} is not {setting.form.allowed}")
+        problems.append(f"{name} ({variable.origin}): {shown} is not {setting.format.allowed}")
         return None
 
 

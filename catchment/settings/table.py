@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from catchment import __version__
-from catchment.settings.forms import (
+from catchment.settings.formats import (
     ValueFormat,
     address,
     choice,
@@ -50,7 +50,7 @@ class Setting:
     """The definition of one setting, or of a family: `FETCH_INTERVAL_<KIND>`."""
 
     name: str
-    form: ValueFormat[Any]
+    format: ValueFormat[Any]
     what: str
     default: Any = None
     default_words: str = ""
@@ -100,7 +100,7 @@ class Setting:
     def show(self, value: Any) -> str:
         if value is None and not self.family:
             return ""
-        return "set" if self.is_secret else without_password(self.form.show(value))
+        return "set" if self.is_secret else without_password(self.format.show(value))
 
     def shown_default(self) -> str:
         return self.default_words or self.show(self.default)
@@ -111,12 +111,12 @@ def without_password(text: str) -> str:
     return re.sub(r"(password=)[^&\s]+", r"\1***", re.sub(r"//\S*@", "//***@", text))
 
 
-def setting(name: str, form: ValueFormat[T], default: T | None, what: str, **more: Any) -> Any:
-    return field(default=default, metadata={"setting": Setting(name, form, what, default, **more)})
+def setting(name: str, format: ValueFormat[T], default: T | None, what: str, **more: Any) -> Any:
+    return field(default=default, metadata={"setting": Setting(name, format, what, default, **more)})
 
 
-def members(name: str, form: ValueFormat[Any], what: str, **more: Any) -> Any:
-    return field(default_factory=dict, metadata={"setting": Setting(name, form, what, **more)})
+def members(name: str, format: ValueFormat[Any], what: str, **more: Any) -> Any:
+    return field(default_factory=dict, metadata={"setting": Setting(name, format, what, **more)})
 
 
 @dataclass(frozen=True, repr=False)

@@ -18,7 +18,7 @@ from xml.parsers import expat
 
 import msgspec
 
-from catchment import cost_limits
+from catchment import work_limits
 from catchment.errors import InvalidInput, TooComplex
 from catchment.lazy import pattern
 from catchment.logs import redact
@@ -90,7 +90,7 @@ def read(body: bytes) -> SourceList:
     if len(body) > MOST_BYTES:
         raise InvalidInput("the list is larger than {size} MB", "split it", size=MOST_BYTES // 1_000_000)
     try:
-        cost_limits.check_json_size(body)
+        work_limits.check_json_size(body)
     except TooComplex as error:
         raise InvalidInput(
             "the list has {count:,} values; at most {most:,} are read",

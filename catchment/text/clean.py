@@ -18,7 +18,7 @@ from urllib.parse import urljoin
 import msgspec
 from msgspec.structs import replace
 
-from catchment import cost_limits
+from catchment import work_limits
 from catchment.lazy import pattern
 from catchment.model import Item, Media, Reading, Reference, Refined, RefinedItem, Skipped
 from catchment.text.html import clean_text, flat, html_to_text, sanitise, strip_tags, without_controls
@@ -65,11 +65,11 @@ MAX_ATTACHED = 500
 def refine(reading: Reading, *, scope: str, answer_url: str, text_limit: int = 1_000_000) -> Refined:
     """Returns a reading cleaned for storage. `scope` is for items whose ids are unique in their source only.
 
-    Raises TooComplex if cleaning it would take too much work (`cost_limits.WorkLimit`).
+    Raises TooComplex if cleaning it would take too much work (`work_limits.WorkLimit`).
     """
     clean: list[RefinedItem] = []
     skipped = list(reading.skipped)
-    with cost_limits.limited(cost_limits.current()) as limit:
+    with work_limits.limited(work_limits.current()) as limit:
         for item in reading.items:
             limit.check()
             refined = _refined(item, scope, answer_url, text_limit)

@@ -8,7 +8,7 @@ from itertools import count
 
 import nh3
 
-from catchment import cost_limits
+from catchment import work_limits
 from catchment.lazy import pattern
 from catchment.text.printable import unescape
 
@@ -224,7 +224,7 @@ def clean_text(text: str) -> str:
 # Limits on what reaches the parser. It follows the HTML standard, and the standard is quadratic in three places.
 # Measured: 100,000 nested <div> take 39 s; one tag with 100,000 attributes 14 s; 2,500 different <b>, left open, are
 # copied into each of the 2,500 <p> behind them: 27 KB of HTML take 6 s and 1.5 GB. So there are bounds for one item,
-# and what all items of an answer may cost together is bounded, too (`cost_limits.WorkLimit`).
+# and what all items of an answer may cost together is bounded, too (`work_limits.WorkLimit`).
 
 _MAX_TAGS = 10_000
 _MAX_DEPTH = 500
@@ -258,7 +258,7 @@ _FLAT = frozenset(
 
 def _is_heavy(html: str) -> bool:
     """Whether parsing it would take longer than any post deserves. Counts it against the answer's limit."""
-    limit, tags = cost_limits.current(), html.count("<")
+    limit, tags = work_limits.current(), html.count("<")
     if tags <= _SHORT_TAGS and len(html) <= _SHORT_LENGTH:
         # Half of the tags are copied into the other half; attributes have four characters at least.
         at_worst = tags * _TAG_COST + (tags * tags * _COPY_COST // 4 + len(html) * len(html) // 16) // _PAIRS

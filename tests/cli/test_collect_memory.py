@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from catchment import cost_limits
+from catchment import work_limits
 from tests.hostile import Hostile, reply
 
 MOST_MEGABYTES = 400
@@ -49,7 +49,7 @@ def ampersands() -> bytes:
 
 
 def nodes() -> bytes:
-    return feed(entry(1, "words"), "<a/>xx" * (cost_limits.MOST_XML_NODES - 100))
+    return feed(entry(1, "words"), "<a/>xx" * (work_limits.MOST_XML_NODES - 100))
 
 
 def nested() -> bytes:
@@ -67,7 +67,7 @@ def one_paragraph() -> bytes:
 
 
 def values() -> bytes:
-    return json.dumps({f"k{number:06}": f"v{number}" for number in range(cost_limits.MOST_JSON_VALUES - 100)}).encode()
+    return json.dumps({f"k{number:06}": f"v{number}" for number in range(work_limits.MOST_JSON_VALUES - 100)}).encode()
 
 
 ANSWERS = {

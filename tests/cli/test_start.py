@@ -17,7 +17,7 @@ START = {"cli", "errors", "installation", "lazy", "logs", "messages", "model", "
 """The parts of catchment that every command may import."""
 READS = START | {"clock", "decoders", "platforms", "policy", "sources", "store"}
 OF_THE_CLIENT = {"_brotli", "brotli", "certifi", "idna", "jmespath", "nh3", "pycurl", "selectolax", "zstandard"}
-PARTS = {"app", "cache", "child_processes", "collect", "cost_limits", "credentials", "events", "fetch", "health"}
+PARTS = {"app", "cache", "child_processes", "collect", "work_limits", "credentials", "events", "fetch", "health"}
 PARTS |= {"jobs", "redis", "status"}
 
 ALLOWED: dict[tuple[str, ...], tuple[set[str], set[str]]] = {
@@ -34,8 +34,8 @@ ALLOWED: dict[tuple[str, ...], tuple[set[str], set[str]]] = {
     ("status", "--json"): (LIBRARIES | OF_THE_CLIENT, READS | PARTS),
     ("watches", "list"): (LIBRARIES, READS | {"credentials", "events"}),
     # They show when a source is due, which its platform's kinds decide: that platform is loaded, without its parsers.
-    ("sources", "list"): (LIBRARIES | {"idna", "selectolax"}, READS | {"cost_limits"}),
-    ("sources", "show", "1"): (LIBRARIES | {"idna", "selectolax"}, READS | {"cost_limits"}),
+    ("sources", "list"): (LIBRARIES | {"idna", "selectolax"}, READS | {"work_limits"}),
+    ("sources", "show", "1"): (LIBRARIES | {"idna", "selectolax"}, READS | {"work_limits"}),
 }
 """Which libraries, and which parts of catchment, a command may import."""
 SLOW = {"asyncio", "concurrent", "ctypes", "multiprocessing", "ssl", "xml"}

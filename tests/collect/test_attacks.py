@@ -11,7 +11,7 @@ from threading import Event, Thread
 
 import pytest
 
-from catchment import child_processes, cost_limits
+from catchment import child_processes, work_limits
 from catchment.collect.reading_slot import Effort, ReadingSlot
 from catchment.errors import Stopped, TooComplex
 from catchment.model import Answer, Outcome, Request, Source
@@ -171,14 +171,14 @@ def test_a_visit_counts_once_as_a_reader_whatever_it_reads(slot: ReadingSlot) ->
     first, second = Effort(), Effort()
     with slot.room_for(20_000_000, first), slot.taken(20_000_000, first):
         assert slot.readers == 1
-        with cost_limits.current().waiting(), slot.taken(500, second):
+        with work_limits.current().waiting(), slot.taken(500, second):
             assert slot.readers == 2
     with slot.room_for(500, first):
         assert slot.readers == 0
 
 
 def test_whoever_waits_for_a_child_process_lets_others_read(slot: ReadingSlot, crowd: Crowd) -> None:
-    with slot.taken(1, Effort()), cost_limits.current().waiting():
+    with slot.taken(1, Effort()), work_limits.current().waiting():
         crowd.read(500)
         assert crowd.order == [500]
 
@@ -189,12 +189,12 @@ def test_a_stop_leaves_what_is_being_read_a_moment_and_then_ends_it(
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     with slot.taken(1, Effort()):
-        cost_limits.current().check()
+        work_limits.current().check()
         stop.set()
-        cost_limits.current().check()
+        work_limits.current().check()
         now[0] += 2
         with pytest.raises(Stopped):
-            cost_limits.current().check()
+            work_limits.current().check()
 
 
 @pytest.mark.parametrize("is_stopped", [True, False])
@@ -223,7 +223,7 @@ def test_a_visit_that_has_spent_its_time_reads_no_further(slot: ReadingSlot) -> 
     effort = Effort()
     effort.seconds = 1_000
     with slot.taken(1, effort), pytest.raises(TooComplex, match="takes too long"):
-        cost_limits.current().check()
+        work_limits.current().check()
 
 
 def test_one_large_answer_is_in_hand_at_a_time_and_a_stop_ends_the_waiting(

@@ -12,7 +12,7 @@ from catchment.cli import context, output
 from catchment.cli.context import StopSignals
 from catchment.cli.params import AsJson
 from catchment.errors import InvalidInput
-from catchment.settings.forms import database as database_url
+from catchment.settings.formats import database as database_url
 from catchment.store import move as archive
 from catchment.store.database import Database
 from catchment.store.table_copy import ReadOnlyDatabase

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from catchment import cost_limits
+from catchment import work_limits
 from catchment.decoders import json_decoder
 from catchment.errors import Unreadable
 from catchment.lazy import pattern
@@ -96,7 +96,7 @@ def read_each(
     """Parses every entry. One that raises `UnusableEntry` is skipped and counted; the others are kept."""
     items: list[Item] = []
     skipped: list[Skipped] = []
-    limit = cost_limits.current()
+    limit = work_limits.current()
     for entry in entries[:MOST_ENTRIES]:
         limit.check()
         try:

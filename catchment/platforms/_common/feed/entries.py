@@ -12,7 +12,7 @@ from itertools import islice
 
 from msgspec import Struct
 
-from catchment import cost_limits
+from catchment import work_limits
 from catchment.lazy import lazy_imports, pattern
 from catchment.model import Item, Media, Reading, Reference, Skipped
 from catchment.platforms._common import coercion
@@ -159,7 +159,7 @@ def read(tree: Tree, url: str) -> Reading:
     entries = list(root.iter(*ENTRY_TAGS)) if tree.is_forgiven else feed.get("entry", [])
     items: list[Item] = []
     skipped = [Skipped("cut off", tree.cut_off)] if tree.cut_off else []
-    check = cost_limits.current().check
+    check = work_limits.current().check
     for entry in entries[: coercion.MOST_ENTRIES]:
         check()
         item = _item(entry, context)

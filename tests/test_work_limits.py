@@ -8,7 +8,7 @@ from html import escape
 
 import pytest
 
-from catchment import cost_limits
+from catchment import work_limits
 from catchment.errors import Stopped, TooComplex, Unreadable
 from catchment.model import (
     Answer,
@@ -47,10 +47,10 @@ def cleaned(*html: str) -> Refined:
 
 def spent(*html: str) -> int:
     """How much of an answer's limit these cost, beyond what is taken on without inspection."""
-    limit = cost_limits.WorkLimit(most=0)
+    limit = work_limits.WorkLimit(most=0)
     taken: list[int] = []
     limit.spend = taken.append  # type: ignore[method-assign]
-    with cost_limits.limited(limit):
+    with work_limits.limited(limit):
         cleaned(*html)
     return sum(taken)
 
@@ -65,13 +65,13 @@ def test_html_of_endless_depth_keeps_its_words_and_loses_its_markup() -> None:
 
 def test_an_answer_of_many_items_of_endless_depth_is_given_up() -> None:
     with pytest.raises(TooComplex, match="nested"):
-        cleaned(*["<div>" * 9_999 + "words"] * (cost_limits.MOST_HEAVY + 1))
+        cleaned(*["<div>" * 9_999 + "words"] * (work_limits.MOST_HEAVY + 1))
 
 
 def test_a_few_items_of_endless_depth_do_not_cost_the_others() -> None:
     deep, plain = "<div>" * 9_999 + "words", "<p>honest <b>words</b></p>"
-    kept = cleaned(*[deep] * cost_limits.MOST_HEAVY, plain).items
-    assert len(kept) == cost_limits.MOST_HEAVY + 1
+    kept = cleaned(*[deep] * work_limits.MOST_HEAVY, plain).items
+    assert len(kept) == work_limits.MOST_HEAVY + 1
     assert kept[-1].item.html == plain
 
 
@@ -86,7 +86,7 @@ def test_a_few_items_of_endless_depth_do_not_cost_the_others() -> None:
     ids=["nested", "copied", "attributes", "tables"],
 )
 def test_what_is_harmless_alone_is_given_up_where_an_answer_is_made_of_it(html: str) -> None:
-    with cost_limits.limited(cost_limits.WorkLimit(most=50_000)), pytest.raises(TooComplex):
+    with work_limits.limited(work_limits.WorkLimit(most=50_000)), pytest.raises(TooComplex):
         cleaned(*[html + "words"] * 20_000)
 
 
@@ -98,7 +98,7 @@ def test_a_large_honest_answer_takes_a_fraction_of_its_limit() -> None:
     honest = [paragraph * 25] * 100
     # Half a megabyte; forty times as much is the largest answer that is taken.
     assert sum(map(len, honest)) > 500_000
-    assert spent(*honest) * 40 < cost_limits.MOST_WORK
+    assert spent(*honest) * 40 < work_limits.MOST_WORK
     assert all(item.item.html for item in cleaned(*honest).items)
 
 
@@ -117,13 +117,13 @@ def test_a_feed_with_many_bare_ampersands_is_still_repaired() -> None:
 
 def test_xml_of_more_nodes_than_any_feed_has_is_refused_before_it_is_parsed() -> None:
     with pytest.raises(TooComplex, match="tags and attributes"):
-        cost_limits.check_size(feed(entry(1, "words"), "<a/>" * cost_limits.MOST_XML_NODES).encode())
+        work_limits.check_size(feed(entry(1, "words"), "<a/>" * work_limits.MOST_XML_NODES).encode())
 
 
 def test_markup_inside_character_data_does_not_count_as_nodes() -> None:
     html = '<p class="a">words</p>' * 250
     section = f"<item><title>x</title><description><![CDATA[{html}]]></description></item>"
-    cost_limits.check_size(feed(section * 1_500).encode())
+    work_limits.check_size(feed(section * 1_500).encode())
 
 
 # ── JSON ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -132,7 +132,7 @@ def test_markup_inside_character_data_does_not_count_as_nodes() -> None:
 @pytest.mark.parametrize("values", [b"[],", b'{"a":1},', b'"ab",'])
 def test_json_of_more_values_than_any_api_gives_is_refused_before_it_is_decoded(values: bytes) -> None:
     with pytest.raises(TooComplex, match="values"):
-        cost_limits.check_size(b"[" + values * cost_limits.MOST_JSON_VALUES + b"1]")
+        work_limits.check_size(b"[" + values * work_limits.MOST_JSON_VALUES + b"1]")
 
 
 @pytest.mark.parametrize(
@@ -163,13 +163,13 @@ def stopped_after(items: int) -> Callable[[], None]:
 
 
 def test_a_stop_ends_the_cleaning_between_two_items() -> None:
-    with cost_limits.limited(cost_limits.WorkLimit(stopped_after(3))), pytest.raises(Stopped):
+    with work_limits.limited(work_limits.WorkLimit(stopped_after(3))), pytest.raises(Stopped):
         cleaned(*["<p>words</p>"] * 4)
 
 
 def test_a_stop_ends_the_reading_between_two_entries() -> None:
     body = feed(*(entry(number, "words") for number in range(4)))
-    with cost_limits.limited(cost_limits.WorkLimit(stopped_after(3))), pytest.raises(Stopped):
+    with work_limits.limited(work_limits.WorkLimit(stopped_after(3))), pytest.raises(Stopped):
         read(body)
 
 
