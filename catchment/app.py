@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from catchment.events.webhooks import Webhook
     from catchment.fetch.budgets import Asked, Budgets, Level
     from catchment.fetch.client import Fetch
+    from catchment.fetch.paid_calls import PaidCalls
     from catchment.fetch.settings import FetchSettings, PlatformSettings
     from catchment.health.metrics import MetricsRecorder
     from catchment.health.monitors import Monitors
@@ -126,28 +127,24 @@ class App:
 
     @part
     def fetch(self) -> Fetch:
-        return client.Fetch(
-            fetch_settings(self.settings),
-            self.clock,
-            stop=self.stop,
-            cut=self.cut,
-            budgets=self.windows,
-            credentials=self.pool,
-            paid_calls=paid_calls.PaidCalls(
-                self.store.spending, lambda: self.presence.owner_id, fetch_settings(self.settings), self.clock
-            ),
-        )
+        settings = fetch_settings(self.settings)
+        calls = paid_calls.PaidCalls(self.store.spending, lambda: self.presence.owner_id, settings, self.clock)
+        return self._client(settings, paid_calls=calls)
 
     @part
     def post(self) -> Fetch:
         """The client for webhooks: one attempt per call, since events can wait longer than sources; no redirects."""
+        return self._client(post_settings(self.settings))
+
+    def _client(self, settings: FetchSettings, paid_calls: PaidCalls | None = None) -> Fetch:
         return client.Fetch(
-            post_settings(self.settings),
+            settings,
             self.clock,
             stop=self.stop,
             cut=self.cut,
             budgets=self.windows,
             credentials=self.pool,
+            paid_calls=paid_calls,
         )
 
     def webhook(self, webhook_id: int) -> Webhook:

@@ -29,7 +29,6 @@ from catchment.logs import redact
 from catchment.messages import message, without_subject
 from catchment.model import (
     Kind,
-    Outcome,
     Platform,
     Reading,
     Source,
@@ -48,7 +47,7 @@ from catchment.policy.gap_repair import (
     decide_repair_page,
     result_of,
 )
-from catchment.policy.visit import VisitRules, failed_with
+from catchment.policy.visit import VisitRules
 from catchment.store.sources.gaps import ClaimedGap, GapView, RepairEnd
 
 log = logs.logger(__name__)
@@ -162,18 +161,8 @@ class SourceGapRepair:
 
     def visit_result(self) -> VisitResult:
         """Returns the result of the source, for the record of the run."""
-        result = VisitResult(
-            self._source.id,
-            self._source.name,
-            self._source.kind,
-            Outcome.SUCCEEDED,
-            self._pages.counts,
-            self.client.requests,
-            started_at=self._began,
-            finished_at=self._clock.now(),
-            notes=tuple(message(f"visit.gaps_{result}", count=count) for result, count in self._results.items()),
-        )
-        return result if self._error is None else failed_with(result, self._error, redact(self._error.message))
+        notes = [message(f"visit.gaps_{result}", count=count) for result, count in self._results.items()]
+        return self._pages.result(self._began, self._clock.now(), notes, self._error)
 
     def _walk_down(self) -> None:
         """Requests and writes page by page, until the lower edge is reached or nothing leads further down."""

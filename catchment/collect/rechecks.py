@@ -27,14 +27,12 @@ from catchment.errors import (
     StoreError,
     internal_error,
 )
-from catchment.logs import redact
 from catchment.messages import message
 from catchment.model import (
     Item,
     Key,
     Lease,
     NextRecheck,
-    Outcome,
     Platform,
     Recheck,
     RefinedItem,
@@ -45,7 +43,7 @@ from catchment.model import (
 from catchment.policy import schedule
 from catchment.policy.page import decide_rechecks
 from catchment.policy.threads import is_old_copy
-from catchment.policy.visit import VisitRules, failed_with
+from catchment.policy.visit import VisitRules
 from catchment.store import Presence
 from catchment.store.items.rechecks import DueRecheck
 from catchment.store.sources.metrics import RECHECK_JOB
@@ -281,18 +279,7 @@ class _SourceRechecks:
         notes = [message("visit.rechecked", count=asked)]
         if left:
             notes.append(message("visit.rechecks_deferred", count=left))
-        result = VisitResult(
-            self._source.id,
-            self._source.name,
-            self._source.kind,
-            Outcome.SUCCEEDED,
-            self._pages.counts,
-            self._client.requests,
-            started_at=self._began,
-            finished_at=self._clock.now(),
-            notes=tuple(notes),
-        )
-        return result if broke is None else failed_with(result, broke, redact(broke.message))
+        return self._pages.result(self._began, self._clock.now(), notes, broke)
 
 
 def _is_page(detail: Detail) -> bool:

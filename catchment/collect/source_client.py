@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from threading import Event
@@ -21,6 +21,7 @@ from catchment.collect.cooldowns import SharedCooldowns
 from catchment.collect.reading_slot import Effort, ReadingSlot
 from catchment.errors import (
     AddressRefused,
+    CatchmentError,
     Missing,
     PlatformError,
     Refused,
@@ -35,7 +36,7 @@ from catchment.fetch.responses import keepable_headers
 from catchment.fetch.settings import Attempt
 from catchment.health.reachability import Reachability
 from catchment.logs import HIDDEN, is_secret_parameter, redact
-from catchment.messages import about
+from catchment.messages import Message, about
 from catchment.model import (
     Answer,
     Counts,
@@ -43,6 +44,7 @@ from catchment.model import (
     JsonObject,
     Kind,
     Lease,
+    Outcome,
     Page,
     PageFacts,
     PageWrite,
@@ -54,12 +56,13 @@ from catchment.model import (
     RefinedItem,
     Request,
     Source,
+    VisitResult,
     options,
     scope_of,
 )
 from catchment.platforms import Platforms
 from catchment.policy.outages import Site, site_of
-from catchment.policy.visit import VisitRules
+from catchment.policy.visit import VisitRules, failed_with
 from catchment.store import Store
 from catchment.text.clean import FINGERPRINT_RULE, refine
 
@@ -313,6 +316,19 @@ class SourcePages:
         self.client.costs.forget(page.bookings)
         self.counts += written.counts
         return written
+
+    def result(
+        self, began: datetime, ended: datetime, notes: Iterable[Message], error: CatchmentError | None
+    ) -> VisitResult:
+        """Returns what all pages came to, and the error that ended them, for the record of the run."""
+        source = self._source
+        result = VisitResult(
+            *(source.id, source.name, source.kind, Outcome.SUCCEEDED, self.counts, self.client.requests),
+            started_at=began,
+            finished_at=ended,
+            notes=tuple(notes),
+        )
+        return result if error is None else failed_with(result, error, redact(error.message))
 
     def _keep_raw(self, at: datetime, raw: RawAnswer) -> None:
         if self.lease is not None:

@@ -13,12 +13,6 @@ from catchment.store.database import StorePart, Transaction, placeholders, reads
 from catchment.store.item_fields import to_micros
 
 _THREADS_AT_ONCE = 500
-_COUNTS = (
-    *("thread_count", "missing_thread_count", "repaired_thread_count", "partial_thread_count", "failed_thread_count"),
-    *("failed_http_count", "failed_parse_count", "failed_db_count", "failed_unknown_count", "missing_floor_count"),
-    *("repaired_floor_count", "ignored_floor_count", "gap_count", "repaired_gap_count", "partial_gap_count"),
-    *("failed_gap_count", "unreachable_gap_count"),
-)
 
 
 class AuditView(View, frozen=True):
@@ -100,6 +94,7 @@ class IncompleteThread(Record, frozen=True):
 
 
 _AUDIT = ", ".join(AuditView.__struct_fields__)
+_COUNTS = tuple(name for name in AuditView.__struct_fields__ if name.endswith("_count"))
 _OF_THREAD = ", ".join(AuditThreadView.__struct_fields__)
 _OF_FLOOR = ", ".join(AuditFloorView.__struct_fields__)
 
