@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from catchment.errors import Missing, StoreError
+from catchment import installation
+from catchment.errors import LoginNeeded, Missing, StoreError
 from catchment.web import dependencies
 from tests.web.browser import opened
 from tests.web.desk import Desk
@@ -60,6 +61,18 @@ def test_the_page_itself_shows_the_same_without_a_script(desk: Desk) -> None:
         assert 'data-live="/live"' in page
         assert "No collection in progress." in page
         assert '<li class="is-good"><a href="/sources/1">Gazette</a> <span>1 new item' in page
+
+
+def test_a_command_in_an_error_can_be_typed_as_it_stands(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installation, "command", lambda: ".venv/bin/catchment")
+    feed = desk.here.town.feed("one")
+    feed.says.append(LoginNeeded("members only", status=401))
+    desk.here.collect(desk.here.follow(feed, name="Gazette"))
+    (heard,) = told(desk)
+    assert heard["results"][0]["words"].startswith(
+        "The site requires a login. Add or replace the credential: "
+        ".venv/bin/catchment credentials add PLATFORM NAME --replace."
+    )
 
 
 def test_only_so_many_may_listen(desk: Desk) -> None:

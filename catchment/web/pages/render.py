@@ -129,9 +129,13 @@ def _environment() -> Environment:
     environment.globals["command"] = command()
     # A name or command from between backticks, in the form in which it can be typed.
     environment.filters["as_typed"] = lambda code: as_typed(f"`{code}").removeprefix("`")
-    # For attributes, in which nothing can be set off.
-    environment.filters["without_ticks"] = lambda text: as_typed(text).replace("`", "")
+    environment.filters["without_ticks"] = _without_ticks
     return environment
+
+
+def _without_ticks(text: str) -> str:
+    """A text for places in which nothing can be set off, with its commands in the form in which they can be typed."""
+    return as_typed(text).replace("`", "")
 
 
 def render(
@@ -175,7 +179,8 @@ def _progress(locale: Locale, visit: ActiveVisit) -> tuple[str, str]:
 
 def _result(locale: Locale, visit: VisitView) -> tuple[str, str]:
     if visit.outcome == "failed":
-        words, tone = locale.error(visit.error_code, visit.error) or locale.gettext("failed"), "bad"
+        words = _without_ticks(locale.error(visit.error_code, visit.error) or locale.gettext("failed"))
+        tone = "bad"
     elif visit.new_count:
         words, tone = locale.ngettext("{count} new item", "{count} new items", visit.new_count), "good"
     else:
