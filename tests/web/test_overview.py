@@ -213,6 +213,14 @@ def test_the_forecast_says_what_is_needed_whether_it_suffices_and_who_gives_way(
     assert "预测" in opened(desk, "/", language="zh")
 
 
+def test_where_services_have_the_budgets_the_forecast_compares_with_none(desk: Desk) -> None:
+    target = Target("twitter_feed", "@nasa", "@nasa")
+    desk.here.app.store.sources.follow(target, "x", desk.here.clock.now(), interval_minutes=30)
+    said = plain(opened(desk, "/"))
+    assert "Forecast 1 source needs 48 requests per day." in said
+    assert "is sufficient" not in said
+
+
 def test_a_little_is_forecast_by_the_day(desk: Desk) -> None:
     keys(desk, "one")
     communities(desk, 1, interval_minutes=1440)

@@ -286,7 +286,10 @@ def _budget(row: BudgetStatus, locale: Locale) -> dict[str, object]:
     """The use of a platform's budget in words, the expected use, and whether it suffices."""
     levels, plan = row.levels, row.plan
     used, limit = sum(level.used for level in levels), sum(level.limit for level in levels)
-    if plan.late:
+    if plan.allowed is None:
+        # Its sources are read through services with a budget each; every collection chooses one.
+        verdict = ""
+    elif plan.late:
         verdict = locale.ngettext(
             "The budget is not sufficient: high-priority sources go first; {count} source will be late.",
             "The budget is not sufficient: high-priority sources go first; {count} sources will be late.",
@@ -295,13 +298,19 @@ def _budget(row: BudgetStatus, locale: Locale) -> dict[str, object]:
     else:
         verdict = locale.gettext("The budget is just sufficient." if is_tight(plan) else "The budget is sufficient.")
     # Per minute, or per day if a minute needs less than one request.
-    needed, allowed = plan.needed + plan.besides, plan.allowed or 0.0
+    needed = plan.needed + plan.besides
     times = 1 if needed >= 1 else _DAY_MINUTES
-    pace = locale.gettext(
-        "{needed} of {allowed} requests per minute" if times == 1 else "{needed} of {allowed} requests per day",
-        needed=locale.number(round(needed * times)),
-        allowed=locale.number(round(allowed * times)),
-    )
+    count = locale.number(round(needed * times))
+    if plan.allowed is None:
+        pace = locale.gettext(
+            "{needed} requests per minute" if times == 1 else "{needed} requests per day", needed=count
+        )
+    else:
+        pace = locale.gettext(
+            "{needed} of {allowed} requests per minute" if times == 1 else "{needed} of {allowed} requests per day",
+            needed=count,
+            allowed=locale.number(round(plan.allowed * times)),
+        )
     return {
         "name": locale.name("platform", row.platform),
         "share": used / limit,
@@ -315,7 +324,7 @@ def _budget(row: BudgetStatus, locale: Locale) -> dict[str, object]:
         # One line per credential, if there are several.
         "credentials": [_level(level, locale) for level in levels[:_MOST_KEYS]] if len(levels) > 1 else [],
         "more_credentials": max(0, len(levels) - _MOST_KEYS),
-        "planned_share": plan.share or 0.0,
+        "planned_share": plan.share,
         "needs": locale.ngettext(
             "{count} source needs {pace}.", "{count} sources need {pace}.", plan.source_count, pace=pace
         ),
