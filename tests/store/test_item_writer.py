@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, Event
 
 import psycopg
 import pytest
@@ -339,3 +339,29 @@ def test_a_reference_to_somebody_forgotten_keeps_nothing_but_the_id(desk: Desk) 
     told_of_ada = Reference("quoted", "7", author="ada", text="mine", author_display_name="Ada")
     assert told(desk, told_of_ada, body=b"1") == (Reference("quoted", "7"),)
     assert told(desk, told_of_ada, body=b"2") == (Reference("quoted", "7"),)
+
+
+def test_two_transactions_at_once_do_not_place_two_posts_on_one_floor(desk: Desk) -> None:
+    def floor(key: str) -> Item:
+        return post(key, thread_id="t", floor_number=5)
+
+    first, second = desk.claim(desk.follow("r/one", "reddit")), desk.claim(desk.follow("r/two", "reddit"))
+    is_written, may_commit = Event(), Event()
+    desk.run_id
+
+    def hang() -> None:
+        is_written.set()
+        may_commit.wait(600)
+
+    with ThreadPoolExecutor(2) as pool:
+        slow = pool.submit(desk.write, first, [floor("p1")], meanwhile=hang)
+        assert is_written.wait(600)
+        quick = pool.submit(desk.write, second, [floor("p2")])
+        # Time for the second to overtake, if it could.
+        wait([quick], timeout=0.3)
+        may_commit.set()
+        wait([slow, quick])
+    assert [(desk.item(key)["floor_number"], desk.item(key)["thread_id"]) for key in ("p1", "p2")] == [
+        (5, "t"),
+        (None, "t"),
+    ]

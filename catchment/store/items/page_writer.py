@@ -58,7 +58,14 @@ from catchment.store.items.item_writer import (
 from catchment.store.items.rechecks import set_rechecks
 from catchment.store.items.reply_counts import write_reply_counts
 from catchment.store.items.shown_entries import keep_shown
-from catchment.store.items.threads import floor_holders, held_floors, note_boards, stored_threads, write_threads
+from catchment.store.items.threads import (
+    floor_holders,
+    held_floors,
+    lock_floors,
+    note_boards,
+    stored_threads,
+    write_threads,
+)
 from catchment.store.items.views import last_points
 from catchment.store.row_mappers import columns
 from catchment.store.sources.runs import note_change, note_page, set_progress, write_ends
@@ -129,6 +136,7 @@ class PageWriter:
         if tx.is_postgres and any(item.item.aliases for page, _ in tasks for item in page.items):
             # Two ids of one item have no key in common on which two transactions would meet.
             tx.all("SELECT pg_advisory_xact_lock(?)", _ALIASES_KEY)
+        lock_floors(tx, (page for page, _ in tasks))
         facts = [self.facts(tx, page) for page, _ in tasks]
         if len(tasks) > 1:
             _refuse_overlap([page for page, _ in tasks], facts)

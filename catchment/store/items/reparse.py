@@ -43,6 +43,7 @@ from catchment.store.items.item_writer import (
     write_references,
 )
 from catchment.store.items.page_writer import PageWriter
+from catchment.store.items.threads import lock_floors
 from catchment.store.row_mappers import columns
 from catchment.store.search import index
 from catchment.store.search.lists import relist
@@ -160,6 +161,7 @@ class Reparses(StorePart):
             return tried.mended, tried.new
 
     def _apply(self, tx: Transaction, page: Page, decide: Decide) -> tuple[ReparseCounts, tuple[Key, ...]]:
+        lock_floors(tx, (page,))
         facts = self._pages.facts(tx, page)
         rows = _rows(tx, [stored.id for stored in (*facts.stored.values(), *facts.lookalikes)])
         write = decide(ReparseFacts(facts, _histories(tx, rows)))

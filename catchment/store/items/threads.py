@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from catchment.clock import micros
@@ -40,6 +40,7 @@ _SOURCE = ", ".join(f"s.{name}" for name in columns(Source))
 # Candidates for a claim: others may take the first ones meanwhile.
 _CANDIDATES = 8
 _MOST_DOUBLED = 100
+_FLOORS_KEY = 0x666C6F6F  # "floo": PostgreSQL's advisory locks for threads in which posts are placed
 
 
 class ClaimedThread(Record, frozen=True):
@@ -284,6 +285,28 @@ def stored_threads(tx: Transaction, source_id: int, thread_ids: Sequence[str]) -
     sql = f"SELECT {_THREAD} FROM threads t WHERE t.source_id = ? AND t.thread_id IN {{values}}"
     rows = tx.select_in(sql, thread_ids, before=[source_id])
     return {thread.thread_id: thread for thread in tx.as_records(ThreadState, rows)}
+
+
+def lock_floors(tx: Transaction, pages: Iterable[Page]) -> None:
+    """Make other transactions that place posts in the same threads wait: two that found a floor free would both use it.
+
+    A unique index could not do this: posts that change places would be refused, as they are written one by one. SQLite
+    writes one transaction at a time; and an opening post has its place for itself.
+    """
+    if not tx.is_postgres:
+        return
+    placed = ((page.source.platform, item.item) for page in pages for item in page.items)
+    threads = {
+        f"{platform} {item.scope} {item.thread_id}"
+        for platform, item in placed
+        if item.thread_id is not None and item.floor_number is not None and not item.is_head
+    }
+    if threads:
+        sql = """
+            SELECT pg_advisory_xact_lock(?, locks.key)
+              FROM (SELECT DISTINCT hashtext(name) AS key FROM unnest(?::text[]) AS t (name) ORDER BY key) locks
+        """
+        tx.all(sql, _FLOORS_KEY, list(threads))
 
 
 def held_floors(tx: Transaction, platform: str, floors: FloorRange) -> dict[int, HeldFloor]:
