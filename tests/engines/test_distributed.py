@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import timedelta
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -491,6 +493,30 @@ def test_every_job_has_a_task_and_every_task_a_queue(deployment: Deployment) -> 
 def test_the_documented_names_queues_and_periods_are_those_of_the_table_of_jobs() -> None:
     text = (Path(__file__).parents[2] / "docs" / "scaling.md").read_text(encoding="utf-8")
     assert job_table() in text
+
+
+MODULES = {
+    "D": "tests.engines.test_distributed",
+    "F": "tests.engines.test_distributed_faults",
+    "S": "tests.engines.test_engine_seen",
+    "L": "tests.store.test_leases",
+    "M": "tests.store.test_migrate",
+}
+
+
+def test_every_row_of_the_table_of_faults_names_tests_that_exist() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "scaling.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (.+?) \| .+ \| (.+) \|$", text.partition("## When a part is down")[2], re.MULTILINE)
+    assert len(rows) > 10
+    previous = ""
+    for what, tests in rows[1:]:
+        tests = previous if tests == "the same" else tests
+        letter, named = "", re.findall(r"([DFSLM] )?`(test_\w+)`", tests)
+        assert named, what
+        for module, name in named:
+            letter = module.strip() or letter
+            assert hasattr(import_module(MODULES[letter]), name), (what, name)
+        previous = tests
 
 
 SPECIFIED = """
