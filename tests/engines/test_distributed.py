@@ -10,7 +10,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -21,16 +21,18 @@ import pytest
 import redis
 from celery import Celery
 
+from catchment.app import open_app
 from catchment.clock import micros
 from catchment.collect.tasks import request_task
 from catchment.engines.distributed.beat import Beat, open_beat_app
 from catchment.engines.distributed.child import KILL_SECONDS, Child
 from catchment.engines.distributed.limits import VISIBILITY_SECONDS
-from catchment.engines.distributed.tasks import make_celery
+from catchment.engines.distributed.tasks import make_celery, send_hint
 from catchment.errors import CatchmentError
 from catchment.jobs import JOBS
 from catchment.model import Target
 from catchment.settings import read_settings
+from catchment.settings.table import QUEUES
 from catchment.store.leases import Presence
 from catchment.store.sources.sources import SourceRequest
 from catchment.store.version import BASELINE, HEAD, mismatch
@@ -554,6 +556,31 @@ def test_names_queues_periods_and_expiry_are_those_of_the_specification(tmp_path
     queues = ("analysis_queue", "maintenance_queue", "cleanup_queue", "crawler_queue", "monitoring_queue")
     assert settings.queue_names == queues
     assert {job.queue_name for job in JOBS} == {*queues}
+
+
+@pytest.mark.parametrize("rate", [1, 60])
+def test_messages_expire_by_wall_time_and_tolerate_clocks_that_differ(deployment: Deployment, rate: int) -> None:
+    settings = deployment.settings(
+        CATCHMENT_CLOCK=f"2026-06-01T00:00:00+00:00,{rate}", CATCHMENT_HOME=str(deployment.folder / "other home")
+    )
+    sent = [job for job in JOBS if job.name in ("auto-crawl-incremental", "crawl-low-quality", "monitor-api-calls")]
+    began = datetime.now(UTC)
+    with open_app(settings, "beat") as app, closing(make_celery(settings)) as celery:
+        for job in sent:
+            send_hint(celery, app, job)
+    ended = datetime.now(UTC)
+    with deployment.broker() as client:
+        messages = [json.loads(text) for queue in QUEUES for text in client.lrange(queue, 0, -1)]
+    for message in messages:
+        expires = datetime.fromisoformat(message["headers"]["expires"])
+        seconds = {
+            "auto-crawl-incremental": 1800 / rate,
+            "crawl-low-quality": 3600 / rate,
+            # A period, during which a machine whose clock is 90 seconds ahead must still accept it.
+            "monitor-api-calls": 60 / rate + 120,
+        }[message["headers"]["catchment_job"]]
+        assert began <= expires - timedelta(seconds=seconds) <= ended
+    assert len(messages) == len(sent)
 
 
 @pytest.mark.parametrize("program", ["catchment", "celery"])
