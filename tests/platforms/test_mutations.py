@@ -231,6 +231,13 @@ def check_with_oracle(situation: Situation, reading: Reading | None) -> None:
         assert wrong is None, f"{item.external_id}: nothing in the answer says {wrong}"
     ids = {id_ for item in reading.items for id_ in (item.external_id, *item.aliases)}
     assert x_oracle.plain_ids(body) <= ids
+    resolved = {
+        (item.external_id, to.relation, to.external_id)
+        for item in reading.items
+        for to in item.references
+        if to.text and to.author and to.created_at
+    }
+    assert x_oracle.plain_references(body) <= resolved
 
 
 def read_or_refused(situation: Situation) -> Reading | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
@@ -180,7 +181,25 @@ def unsupported(body: bytes, item: Item, user: tuple[str, str]) -> str | None:
         others = [shown for shown in found if id_of(shown.get("id")) == to.external_id]
         if to.text and not any(_is_text(to.text, said) for other in others for said in _said(other, found)):
             return f"the text of {to.external_id}: {to.text[:80]!r}"
-    return None
+        if to.author and to.author not in _authors_referred(tweets, others, found):
+            return f"the author of {to.external_id}: {to.author}"
+        times = [time_of(other.get(name)) for other in others for name in ("created_at", "createdAt") if name in other]
+        if to.created_at and None not in times and to.created_at not in times:
+            return f"the time of {to.external_id}: {to.created_at}"
+    links = {value.strip() for shown in found for value in shown.values() if isinstance(value, str)}
+    shown_media = [*item.media, *(medium for to in item.references for medium in to.media)]
+    return next((f"the medium {medium.url}" for medium in shown_media if medium.url not in links), None)
+
+
+def _authors_referred(tweets: list[Json], others: list[Json], found: list[Json]) -> set[str]:
+    """The names of those who may have written what these tweets refer to."""
+    named = {name.strip() for tweet in tweets for name in _names_answered(tweet)}
+    return named.union(*(_authors(other, found, ("", "")) for other in others))
+
+
+def _names_answered(tweet: Json) -> list[str]:
+    answered = [to.get("username") for to in _objects_in(tweet.get("referenced_tweets"))]
+    return [name for name in (tweet.get("inReplyToUsername"), *answered) if isinstance(name, str)]
 
 
 def _authors(tweet: Json, found: list[Json], user: tuple[str, str]) -> set[str]:
@@ -250,6 +269,34 @@ def plain_ids(body: bytes) -> set[str]:
     # Authors stand in the tweets themselves, or beside them.
     known = list(objects(document)) if are_flat == {True} else [*filter(_is_object, users)] if _is_list(users) else []
     return {id_of(tweet["id"]) for tweet in tweets if _is_object(tweet) and _is_plain(tweet, known)}
+
+
+def plain_references(body: bytes) -> set[tuple[str, str, str]]:
+    """Where tweets that lack nothing refer to others that lack nothing: their ids and relations. No reader may leave
+    out what the others say. Only of tweets that stand in the answer once."""
+    found = list(objects(documents(body)))
+    ids = plain_ids(body)
+    shown_at = Counter(id_of(shown.get("id")) for shown in found)
+    tweets = [shown for shown in found if id_of(shown.get("id")) in ids and shown_at[id_of(shown.get("id"))] == 1]
+    includes = next((shown["includes"] for shown in found if _is_object(shown.get("includes"))), {})
+    beside = {id_of(other.get("id")): other for other in _objects_in(includes.get("tweets"))}
+    users = _objects_in(includes.get("users"))
+    resolved = set()
+    for tweet in tweets:
+        id_, quoted = id_of(tweet["id"]), tweet.get("quoted_tweet")
+        if _is_object(quoted) and shown_at[id_of(quoted.get("id"))] == 1 and _is_plain(quoted, found):
+            resolved.add((id_, "quoted", id_of(quoted["id"])))
+        for to in _objects_in(tweet.get("referenced_tweets"))[:20]:
+            other = beside.get(id_of(to.get("id")), {})
+            # Once where it is named, and once where it stands.
+            is_plain = shown_at[id_of(to.get("id"))] == 2 and _is_plain(other, users)
+            if to.get("type") in ("quoted", "replied_to") and is_plain:
+                resolved.add((id_, to["type"], id_of(to["id"])))
+    return resolved
+
+
+def _objects_in(values: Any) -> list[Json]:
+    return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
 
 
 def _is_object(value: Any) -> bool:
