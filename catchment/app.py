@@ -17,7 +17,7 @@ from catchment.lazy import lazy_imports, part
 from catchment.model import Budget
 from catchment.platforms import Platforms, installed
 from catchment.policy.schedule import UNKNOWN_KIND_MINUTES, Wish, kind_intervals
-from catchment.policy.spending import Caps
+from catchment.policy.spending import Caps, affordable_items
 from catchment.policy.tiers import Tier, Tiers
 from catchment.settings import Settings, read_settings
 from catchment.store import Presence, Store, open_store
@@ -315,6 +315,7 @@ class App:
             self.intervals(),
             self.tiers,
             keyed=self.credential_manager.platforms(),
+            affordable=self._affordable(),
             failures_before_probation=self.settings.failures_before_probation,
             text_limit=self.settings.text_limit,
             keeps_raw=self.settings.raw_answers_days > 0,
@@ -322,6 +323,14 @@ class App:
             first_limits={X_USERS: self.settings.scraper_limit},
             unscheduled=frozenset() if self.settings.is_scraper_enabled else frozenset((X_USERS,)),
         )
+
+    def _affordable(self) -> dict[str, int]:
+        """For how many items of one call a service's spending caps are sufficient."""
+        settings, services = fetch_settings(self.settings), self.platforms.services
+        caps = {name: cap for name, cap in spending_caps(self.settings).items() if name in services}
+        prices = {name: settings.prices(services[name]) for name in caps}
+        items = {name: affordable_items(price, caps[name]) for name, price in prices.items() if price}
+        return {name: most for name, most in items.items() if most is not None}
 
     def scheduler(self, item_limit: int | None = None) -> Scheduler:
         """A scheduler for one run: settings changed in the database apply from here on. `item_limit`: how many items

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Protocol, cast
@@ -52,6 +52,9 @@ class WalkPlan(Record, frozen=True):
     """A credential is available: the source's own, or one in the pool."""
     keyed: frozenset[str] = frozenset()
     """The platforms and services whose pool has a credential."""
+    affordable: Mapping[str, int] = {}
+    """By service: for how many items its spending caps are sufficient at all. A call that could cost more is never
+    made."""
 
 
 class Identity(StrEnum):

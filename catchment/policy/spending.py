@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 
 from catchment.messages import MessageParam, message
-from catchment.model import AlertRequest, Record, Severity
+from catchment.model import AlertRequest, Prices, Record, Severity
 
 DOLLAR = 1_000_000
 NEARLY = 0.8
@@ -81,6 +81,12 @@ def exceeded(totals: Totals, cost: int, caps: Caps) -> Period | None:
         if cap is not None and totals.get(period, Total()).committed + cost > cap:
             return period
     return None
+
+
+def affordable_items(prices: Prices, caps: Caps) -> int | None:
+    """Returns for how many items of one call the caps are sufficient if nothing else is spent; None: for any number."""
+    lowest = min((cap for cap in (caps.day, caps.month) if cap is not None), default=None)
+    return None if lowest is None or not prices.item else max(lowest - prices.call, 0) // prices.item
 
 
 def forecast(spent_in_month: int, by_day: Mapping[str, int], now: datetime) -> int:

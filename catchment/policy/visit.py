@@ -76,6 +76,8 @@ class VisitRules(Record, frozen=True):
     tiers: Tiers
     keyed: frozenset[str] = frozenset()
     """The platforms and services whose pool has a credential, usable or not."""
+    affordable: Mapping[str, int] = {}
+    """By service: for how many items its spending caps are sufficient at all."""
     failures_before_probation: int = 5
     text_limit: int = 1_000_000
     keeps_raw: bool = True
@@ -94,7 +96,8 @@ class VisitRules(Record, frozen=True):
         tier = self.tiers.named(progress.tier) if kind.is_tiered else None
         wish = Wish(tier.sort, tier.time_filter, tier.limit) if tier else self.wish
         plans = schedule.walk_plans(kind, source, progress, wish, has_key=self.has_key(source))
-        return tuple(plan.replace(keyed=self.keyed, limit=self.limit or plan.limit) for plan in plans)
+        given = {"keyed": self.keyed, "affordable": self.affordable}
+        return tuple(plan.replace(limit=self.limit or plan.limit, **given) for plan in plans)
 
     def has_key(self, source: Source) -> bool:
         """Whether there is a credential for requests: the source's own, or one in the pool."""

@@ -7,7 +7,18 @@ from datetime import UTC, datetime
 import pytest
 
 from catchment.model import Prices, Severity, Usage
-from catchment.policy.spending import Caps, Period, Total, alarms, day_of, dollars, ends_at, exceeded, forecast
+from catchment.policy.spending import (
+    Caps,
+    Period,
+    Total,
+    affordable_items,
+    alarms,
+    day_of,
+    dollars,
+    ends_at,
+    exceeded,
+    forecast,
+)
 
 FLAT = Prices(item=150, profile=180, list_call=1_500, minimum=150)
 
@@ -41,6 +52,15 @@ def test_a_cap_may_be_reached_and_not_exceeded() -> None:
     assert exceeded(totals, 201, Caps(day=1_000)) is Period.DAY
     assert exceeded(totals, 201, Caps(day=1_000, month=1_000)) is Period.MONTH
     assert exceeded(totals, 10**12, Caps()) is None
+
+
+@pytest.mark.parametrize(
+    ("caps", "items"),
+    [(Caps(), None), (Caps(day=1_000), 9), (Caps(day=1_000, month=500), 4), (Caps(day=99), 0), (Caps(day=0), 0)],
+)
+def test_the_lowest_cap_says_for_how_many_items_one_call_may_ask(caps: Caps, items: int | None) -> None:
+    assert affordable_items(Prices(item=100, call=100), caps) == items
+    assert affordable_items(Prices(call=100), caps) is None
 
 
 def test_the_forecast_goes_on_as_the_last_days_did() -> None:

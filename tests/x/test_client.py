@@ -10,7 +10,7 @@ import pytest
 
 from catchment.credentials.secret import Secret
 from catchment.errors import InvalidInput
-from catchment.model import Answer, Outcome, Progress, Target, Watermark
+from catchment.model import Answer, Gap, Outcome, Progress, Target, WalkPlan, Watermark
 from catchment.platforms import x
 from catchment.platforms.x import parser
 from catchment.playground.faults import Cue
@@ -95,6 +95,20 @@ def test_a_known_user_is_asked_for_by_number_and_x_only_for_newer_posts() -> Non
     }
     flat = first(source_of(FEED, "@nasa", service="twitterapi_io"), progress)
     assert flat.params == {"userId": "11348282", "includeReplies": "true", "cursor": ""}
+
+
+@pytest.mark.parametrize(
+    ("affordable", "page", "found"), [(None, "100", "100"), (500, "100", "100"), (12, "12", "12"), (3, "5", "10")]
+)
+def test_x_is_asked_for_no_more_posts_at_once_than_the_caps_are_sufficient_for(
+    affordable: int | None, page: str, found: str
+) -> None:
+    user = source_of(FEED, "@nasa", service="x")
+    known = Progress(cursor={"user_id": "11348282"}, watermark=Watermark(NOW, ("12",)))
+    plan = WalkPlan("tweets", 100, affordable={} if affordable is None else {"x": affordable})
+    assert [request.params["max_results"] for request in x.first(user, known, plan)] == [page]
+    gap = Gap(True, NOW - timedelta(days=2), NOW - timedelta(days=1), "money")
+    assert [request.params["max_results"] for request in x.reach(user, gap, plan, NOW)] == [found]
 
 
 @pytest.mark.parametrize(

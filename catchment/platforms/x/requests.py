@@ -17,7 +17,7 @@ SERVICES = {FEED: (TWITTERAPI_IO, X), LIST: (TWITTERAPI_IO, X), BOOKMARKS: (X,)}
 
 PROFILE, ME, TWEETS, SEARCHED = "profile", "me", "tweets", "search"
 TIMELINE, WITHOUT_REPLIES, LIST_TWEETS, SAVED = "tweets", "tweets_without_replies", "list_tweets", "bookmarks"
-LARGEST_PAGE, SMALLEST_PAGE = 100, 5
+LARGEST_PAGE, SMALLEST_PAGE, SMALLEST_SEARCH = 100, 5, 10
 """What X's own API gives at once; TwitterAPI.io always gives 20 at most."""
 FLAT_PAGE = 20
 """Also the least that X's own API is asked for if it gives new posts only: smaller pages would save nothing, and a walk
@@ -50,7 +50,8 @@ def first(source: Source, progress: Progress, plan: WalkPlan) -> Request:
     """Returns the first request of a walk: the list itself if its number is known, else the profile that has it."""
     service = service_of(source, plan)
     is_known = {"is_known": True} if progress.watermark is not None else {}
-    state = {"service": service, "size": plan.limit, **is_known, **_since(source, progress, service)}
+    state = {"service": service, "size": plan.limit, **_most(plan, service), **is_known}
+    state |= _since(source, progress, service)
     if source.kind == LIST:
         return timeline(source.kind, source.target, state, listing=LIST_TWEETS)
     if source.settings.get("replies") is False:
@@ -69,6 +70,13 @@ def first(source: Source, progress: Progress, plan: WalkPlan) -> Request:
     if service == TWITTERAPI_IO and _is_check_due(progress):
         return profile(service, name, state, listing)
     return timeline(source.kind, number, state, listing=listing)
+
+
+def _most(plan: WalkPlan, service: str) -> JsonObject:
+    """Returns how many posts a page may have, if the spending caps are not sufficient for the largest one: it would
+    never be requested."""
+    most = plan.affordable.get(service, LARGEST_PAGE)
+    return {"most": most} if most < LARGEST_PAGE else {}
 
 
 _CHECKED_EVERY = timedelta(days=1)
@@ -99,7 +107,9 @@ one page at most."""
 
 def search(source: Source, gap: Gap, plan: WalkPlan, now: datetime) -> Request:
     """Returns the request for a user's posts of a stretch of time, newest first."""
-    state: JsonObject = {"service": service_of(source, plan), "kind": FEED, "name": source.target.removeprefix("@")}
+    service = service_of(source, plan)
+    state: JsonObject = {"service": service, "kind": FEED, "name": source.target.removeprefix("@")}
+    state |= _most(plan, service)
     if source.settings.get("replies") is False:
         state["replies"] = False
     state["since"] = int((gap.from_at - _BELOW).timestamp())
@@ -120,7 +130,7 @@ def search_page(state: JsonObject, listing: str, cursor: str = "") -> Request:
             "query": f"{query} -is:reply" if state.get("replies") is False else query,
             "start_time": _rfc3339(state["since"]),
             "end_time": _rfc3339(state["until"]),
-            "max_results": str(LARGEST_PAGE),
+            "max_results": str(max(SMALLEST_SEARCH, state.get("most", LARGEST_PAGE))),
             **FIELDS,
             **({"next_token": cursor} if cursor else {}),
         }
@@ -184,8 +194,8 @@ def timeline(kind: str, number: str, state: JsonObject, listing: str, cursor: st
     if state["service"] == X:
         path = {FEED: f"users/{number}/tweets", LIST: f"lists/{number}/tweets", BOOKMARKS: f"users/{number}/bookmarks"}
         least = SMALLEST_PAGE if "since" not in state else FLAT_PAGE
-        size = max(least, min(LARGEST_PAGE, state["size"]))
-        params = {"max_results": str(size), **FIELDS}
+        size = min(max(least, state["size"]), state.get("most", LARGEST_PAGE), LARGEST_PAGE)
+        params = {"max_results": str(max(SMALLEST_PAGE, size)), **FIELDS}
         if kind == FEED:
             params |= {"exclude": "replies"} if state.get("replies") is False else {}
             params |= {"since_id": state["since"]} if "since" in state else {}
