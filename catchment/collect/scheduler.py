@@ -9,8 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import islice
-from queue import Empty, SimpleQueue
-from threading import Event
+from threading import Event, Lock
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -43,6 +42,7 @@ _KEPT_FREE = 2
 _MOST_REPLACED = 4
 """A visit that waits for its turn to read needs no more than its answer's memory: this many get a replacement."""
 _PATIENCE_SECONDS = 0.5
+"""How long finished visits may wait for others: to be looked at, and to be written."""
 Claim = Callable[["Queue"], list[Claimed]]
 """Claims as many sources as there is room for; an empty list: there are none left."""
 Seen = Callable[[VisitResult], None]
@@ -57,67 +57,122 @@ class KindLimit(Record, frozen=True):
 
 
 class Queue:
-    """The claimed sources of a run: in progress, or waiting for a worker. Decides which may begin; uses no threads."""
+    """The claimed sources of a run: in progress, or waiting for a worker. Decides which may begin. Thread-safe."""
 
     def __init__(self, hands: int, kind_limits: Mapping[str, KindLimit]) -> None:
         """`kind_limits` are the limits by kind; sources of other kinds take any free worker."""
         self.hands, self._kind_limits = hands, kind_limits
+        self._lock = Lock()
         self._waiting: deque[Claimed] = deque()
         self._at_work: Counter[str] = Counter()
         """By kind."""
         self.at_work = 0
+        self._is_held = False
 
     def __bool__(self) -> bool:
-        return self.at_work > 0 or bool(self._waiting)
+        with self._lock:
+            return self.at_work > 0 or bool(self._waiting)
 
     @property
     def free(self) -> int:
         """How many more workers are free; sources that wait for their kind's limit need none yet."""
-        waiting = len(self._waiting)
-        if self._kind_limits:
-            waiting = sum(1 for claim in self._waiting if self._lane(claim) is None)
-        return max(0, self.hands - self.at_work - waiting)
+        with self._lock:
+            free = self.hands - self.at_work
+            if free > 0 and self._waiting:
+                free -= sum(1 for claim in self._waiting if self._lane(claim) is None)
+            return max(0, free)
 
     def room(self) -> dict[str, int]:
         """Returns how many sources of each limited kind may be claimed: a batch, once all of the last have begun."""
         if not self._kind_limits:
             return {}
-        waiting = {claim.source.kind for claim in self._waiting}
-        is_full = self.at_work >= self.hands
+        with self._lock:
+            waiting = {claim.source.kind for claim in self._waiting}
+            is_full = self.at_work >= self.hands
         return {kind: 0 if is_full or kind in waiting else lane.batch for kind, lane in self._kind_limits.items()}
 
     def join(self, claimed: Sequence[Claimed]) -> None:
-        self._waiting.extend(claimed)
+        with self._lock:
+            self._waiting.extend(claimed)
 
     def begin(self) -> list[Claimed]:
         """Returns the sources that may begin now, and counts them as in progress."""
         begun: list[Claimed] = []
-        held_up: list[Claimed] = []
-        while self._waiting and self.at_work < self.hands:
-            claimed = self._waiting.popleft()
-            lane, kind = self._lane(claimed), claimed.source.kind
-            if lane is not None and self._at_work[kind] >= lane.at_once:
-                held_up.append(claimed)
-                continue
-            self._at_work[kind] += 1
-            self.at_work += 1
-            begun.append(claimed)
-        self._waiting.extendleft(reversed(held_up))
+        with self._lock:
+            self._is_held = False
+            while (claimed := self._next()) is not None:
+                begun.append(claimed)
         return begun
+
+    def begin_one(self) -> Claimed | None:
+        """Returns one source that may begin now, counted as in progress; none after `hold`."""
+        with self._lock:
+            return None if self._is_held else self._next()
+
+    def hold(self) -> None:
+        """Lets no worker go on by itself until `begin` is called: what may begin has to be decided anew."""
+        with self._lock:
+            self._is_held = True
+
+    def done(self, kind: str) -> None:
+        with self._lock:
+            self._at_work[kind] -= 1
+            self.at_work -= 1
+
+    def _next(self) -> Claimed | None:
+        """Takes the first of the waiting sources that may begin; those held up by their kind's limit keep their
+        places."""
+        if self.at_work >= self.hands:
+            return None
+        for position, claimed in enumerate(self._waiting):
+            lane, kind = self._lane(claimed), claimed.source.kind
+            if lane is None or self._at_work[kind] < lane.at_once:
+                del self._waiting[position]
+                self._at_work[kind] += 1
+                self.at_work += 1
+                return claimed
+        return None
 
     def _lane(self, claimed: Claimed) -> KindLimit | None:
         return self._kind_limits.get(claimed.source.kind)
 
-    def done(self, kind: str) -> None:
-        self._at_work[kind] -= 1
-        self.at_work -= 1
-
     def leave(self, is_leaving: Callable[[Claimed], bool]) -> list[Claimed]:
         """Removes and returns waiting sources that leave without having been visited."""
-        leaving = [claim for claim in self._waiting if is_leaving(claim)]
-        gone = {claim.source.id for claim in leaving}
-        self._waiting = deque(claim for claim in self._waiting if claim.source.id not in gone)
+        with self._lock:
+            leaving = [claim for claim in self._waiting if is_leaving(claim)]
+            gone = {claim.source.id for claim in leaving}
+            self._waiting = deque(claim for claim in self._waiting if claim.source.id not in gone)
         return leaving
+
+
+class Finished:
+    """Visits that workers have finished, until the thread of the run takes them. Thread-safe.
+
+    That thread is woken for many at once: woken for each, it would take the interpreter away from the workers as often,
+    and cost more than writing down what they found.
+    """
+
+    def __init__(self) -> None:
+        self._visits: deque[Visited] = deque()
+        self._is_worth_a_look = Event()
+
+    def add(self, visited: Visited) -> None:
+        self._visits.append(visited)
+        if len(self._visits) >= _ENDINGS_AT_ONCE:
+            self.look()
+
+    def look(self) -> None:
+        """Wakes the thread of the run now."""
+        self._is_worth_a_look.set()
+
+    def wait(self) -> None:
+        """Waits until many visits are finished, or a worker has nothing to do; not for long."""
+        self._is_worth_a_look.wait(_PATIENCE_SECONDS)
+        self._is_worth_a_look.clear()
+
+    def take(self) -> list[Visited]:
+        """Returns the visits that were finished since the last call."""
+        return [self._visits.popleft() for _ in range(len(self._visits))]
 
 
 class Visits(Protocol):
@@ -243,7 +298,7 @@ class Scheduler:
         started_by: str,
         seen: Seen = lambda _: None,
         *,
-        is_over: Callable[[], bool] = lambda: False,
+        is_over: Callable[[], bool] | None = None,
         task_id: int | None = None,
         request_id: str | None = None,
     ) -> list[VisitResult]:
@@ -255,7 +310,7 @@ class Scheduler:
 
         def claim(queue: Queue) -> list[Claimed]:
             claimed: list[Claimed] = []
-            if is_over():
+            if is_over is not None and is_over():
                 left.extendleft(reversed(self._give_back(queue.leave(lambda _: True))))
                 return claimed
             # Sources asked for by id may wait in the queue: one claim for many costs as much as one for one. A kind's
@@ -269,7 +324,15 @@ class Scheduler:
                 busy.extend(id_ for id_ in ids if id_ not in taken)
             return claimed
 
-        results, given_back = self._collect(claim, job, started_by, seen, request_id=request_id, task_id=task_id)
+        results, given_back = self._collect(
+            claim,
+            job,
+            started_by,
+            seen,
+            is_watched=is_over is not None,
+            request_id=request_id,
+            task_id=task_id,
+        )
         results += self._told([self._held_by_another(source_id) for source_id in busy], seen)
         results += self._told([self._not_visited(source_id) for source_id in (*given_back, *left)], seen)
         return results
@@ -287,10 +350,12 @@ class Scheduler:
         started_by: str,
         seen: Seen,
         *,
+        is_watched: bool = False,
         request_id: str | None = None,
         task_id: int | None = None,
     ) -> tuple[list[VisitResult], list[int]]:
-        """Returns the results, and the sources that were claimed and not visited because a stop was requested."""
+        """Returns the results, and the sources that were claimed and not visited because a stop was requested.
+        `is_watched`: `claim` decides after each visit whether further sources begin."""
         queue = Queue(self.concurrency, self._kind_limits)
         queue.join([] if self.stop.is_set() else claim(queue))
         if not queue:
@@ -298,37 +363,40 @@ class Scheduler:
         run_id = self._begun(job, started_by, queue, request_id, task_id)
         # Log lines name the run, and the request or task behind it; the visits have threads of their own.
         with logs.bound(run=run_id):
-            return self._run(claim, queue, run_id, seen)
+            return self._run(claim, queue, run_id, seen, is_watched=is_watched)
 
-    def _run(self, claim: Claim, queue: Queue, run_id: int, seen: Seen) -> tuple[list[VisitResult], list[int]]:
+    def _run(
+        self, claim: Claim, queue: Queue, run_id: int, seen: Seen, *, is_watched: bool
+    ) -> tuple[list[VisitResult], list[int]]:
         context = logs.context()
-        done: SimpleQueue[Visited] = SimpleQueue()
+        finished = Finished()
         results: list[VisitResult] = []
         unwritten: list[Visited] = []
         unwritten_since = time.monotonic()
         given_back: list[int] = []
+        is_over = False
         with ThreadPoolExecutor(self.concurrency + _MOST_REPLACED, thread_name_prefix="collect") as workers:
-            while queue:
+            while not is_over:
                 for claimed_source in queue.begin():
-                    workers.submit(self._visit, claimed_source, run_id, done, context)
-                finished = _waited_for(done)
-                for visited in finished:
-                    queue.done(visited.result.kind)
+                    workers.submit(self._work, claimed_source, queue, run_id, finished, context, is_watched=is_watched)
+                finished.wait()
+                # Before the visits are taken: a source is done only after its visit was added to them.
+                is_idle = not queue
+                visits = finished.take()
                 if not unwritten:
                     unwritten_since = time.monotonic()
-                unwritten += [visited_source for visited_source in finished if visited_source.unwritten]
+                unwritten += [visited for visited in visits if visited.unwritten]
                 # Many visit ends in one transaction; but none waits for long.
                 is_late = time.monotonic() - unwritten_since > _PATIENCE_SECONDS
-                if len(unwritten) >= _ENDINGS_AT_ONCE or is_late or not finished or not queue.at_work:
+                if len(unwritten) >= _ENDINGS_AT_ONCE or is_late or not visits or is_idle:
                     results += self._written(unwritten, seen)
                     unwritten = []
-                results += self._told(
-                    [visited_source.result for visited_source in finished if not visited_source.unwritten], seen
-                )
+                results += self._told([visited.result for visited in visits if not visited.unwritten], seen)
                 self._heartbeat()
                 queue.hands = self.concurrency + self._replaced()
                 queue.join(self._claimed(claim, queue))
                 given_back += self._left_behind(queue)
+                is_over = is_idle and not queue
         results += self._written(unwritten, seen)
         with self._outlasting("finish the run"):
             self.store.runs.finish(run_id, self.clock.now(), is_cut_off=self.stop.is_set())
@@ -361,13 +429,33 @@ class Scheduler:
                 self.presence.release_later(claim.lease)
             raise
 
-    def _visit(self, claimed: Claimed, run_id: int, done: SimpleQueue[Visited], context: Mapping[str, Any]) -> None:
+    def _work(
+        self,
+        claimed: Claimed | None,
+        queue: Queue,
+        run_id: int,
+        finished: Finished,
+        context: Mapping[str, Any],
+        *,
+        is_watched: bool,
+    ) -> None:
+        """Visits one source after another, until the thread of the run has to look what may begin next."""
+        with logs.bound(**context):
+            while claimed is not None:
+                visited = self._visit(claimed, run_id)
+                if is_watched or visited.result.outcome not in (Outcome.SUCCEEDED, Outcome.UNCHANGED):
+                    # After a failure, its platform may be in cooldown.
+                    queue.hold()
+                finished.add(visited)
+                queue.done(claimed.source.kind)
+                claimed = None if self.stop.is_set() else queue.begin_one()
+        finished.look()
+
+    def _visit(self, claimed: Claimed, run_id: int) -> Visited:
         try:
-            with logs.bound(**context):
-                visited = self.visitor.visit(claimed, run_id)
-            done.put(visited)
+            return self.visitor.visit(claimed, run_id)
         except StoreError as error:
-            done.put(Visited(self._unwritable(claimed.source, claimed.lease, error)))
+            return Visited(self._unwritable(claimed.source, claimed.lease, error))
         except BaseException as error:  # whatever it is, even an exit, must not keep the run waiting forever
             log.error("internal error during a visit", source=claimed.source.id, exc_info=error)
             inside = StoreError(
@@ -375,7 +463,7 @@ class Scheduler:
                 source=claimed.source.name,
                 error_type=type(error).__name__,
             )
-            done.put(Visited(self._unwritable(claimed.source, claimed.lease, inside)))
+            return Visited(self._unwritable(claimed.source, claimed.lease, inside))
 
     def _written(self, unwritten: Sequence[Visited], seen: Seen) -> list[VisitResult]:
         finished = [visited.unwritten for visited in unwritten if visited.unwritten]
@@ -445,17 +533,6 @@ class Scheduler:
         )
         words = message("visit.held", name=source.name, holder=holder_name)
         return VisitResult(source.id, source.name, source.kind, Outcome.SKIPPED, error_code=EndCode.HELD, error=words)
-
-
-def _waited_for(done: SimpleQueue[Visited]) -> list[Visited]:
-    """Waits for at least one finished visit and returns all that are finished; none after a timeout."""
-    try:
-        finished = [done.get(timeout=_PATIENCE_SECONDS)]
-    except Empty:
-        return []
-    while not done.empty():
-        finished.append(done.get())
-    return finished
 
 
 def _skipped(source_id: int, code: str, words: str) -> VisitResult:

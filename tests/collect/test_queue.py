@@ -58,6 +58,29 @@ def test_a_lane_holds_back_its_own_kind_and_no_other() -> None:
     assert names(line.begin()) == ["slow 2"]
 
 
+def test_a_worker_goes_on_with_the_first_source_that_its_kinds_limit_allows() -> None:
+    line = Queue(2, {"slow": KindLimit(batch=3, at_once=1)})
+    line.join(claimed("slow 1", "slow 2", "quick 1"))
+    assert [one.source.name for one in (line.begin_one(), line.begin_one(), line.begin_one()) if one] == [
+        "slow 1",
+        "quick 1",
+    ]
+    line.done("quick")
+    assert line.begin_one() is None
+    line.done("slow")
+    assert names(line.begin()) == ["slow 2"]
+
+
+def test_no_worker_goes_on_by_itself_until_what_may_begin_is_decided_anew() -> None:
+    line = Queue(1, {})
+    line.join(claimed("quick 1", "quick 2"))
+    line.begin()
+    line.hold()
+    line.done("quick")
+    assert line.begin_one() is None
+    assert names(line.begin()) == ["quick 2"]
+
+
 def test_there_is_room_for_the_next_batch_when_all_of_the_last_one_are_under_way() -> None:
     line = Queue(2, {"slow": KindLimit(batch=3, at_once=1)})
     assert line.room() == {"slow": 3}
