@@ -53,6 +53,7 @@ from catchment.model.page import (
     ShownEntries,
     StoredEntry,
     StoredItem,
+    UnchangedItem,
     Version,
     VisitEnd,
 )
@@ -199,6 +200,7 @@ __all__ = [
     "ThreadSeen",
     "ThreadState",
     "Token",
+    "UnchangedItem",
     "Usage",
     "Version",
     "View",

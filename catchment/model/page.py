@@ -164,6 +164,17 @@ class StoredItem(Labels, frozen=True):
     """How many changes were not written because its content flipped between known ones."""
 
 
+class UnchangedItem(Record, frozen=True):
+    """The stored state of an item that a page shows byte for byte as before: nothing of its content is compared."""
+
+    id: int
+    external_id: str
+    ordered_at: int
+    created_at: datetime | None
+    is_shown_by_source: bool
+    is_seen_by_others: bool
+
+
 class Point(Record, frozen=True):
     """The counters of an item at one moment."""
 
@@ -185,7 +196,7 @@ class PageFacts(Record, frozen=True):
 
     stored: Mapping[Key, StoredItem] = {}
     """The stored items of the page, also by their aliases and by the ids that they may have because of their date."""
-    unchanged: Mapping[int, StoredItem] = {}
+    unchanged: Mapping[int, UnchangedItem] = {}
     """The stored items that the page shows byte for byte as before, by their ids."""
     lookalikes: tuple[StoredItem, ...] = ()
     """The newest items of the source that the page does not show; loaded if the page may show them under new ids."""
@@ -229,7 +240,7 @@ class ItemChange(Record, frozen=True):
     """What an observation changes about one item, as values to write."""
 
     item: RefinedItem
-    stored: StoredItem | None
+    stored: StoredItem | UnchangedItem | None
     change: Change
     reasons: tuple[str, ...] = ()
     """Why a revision is written, in an order that clients may rely on."""

@@ -26,6 +26,7 @@ from catchment.model import (
     Record,
     RefinedItem,
     StoredItem,
+    UnchangedItem,
     Watermark,
 )
 
@@ -190,7 +191,7 @@ def _meets(walk: Walk, change: ItemChange) -> bool:
     return item.created_at == mark.at and item.external_id in mark.ids
 
 
-def _risen(seen: datetime, stored: StoredItem | None) -> datetime:
+def _risen(seen: datetime, stored: StoredItem | UnchangedItem | None) -> datetime:
     """Returns how high an item raises the watermark: not above the time at which it was first seen. A date that was in
     the future then and has passed since says nothing about other posts of that time; an old copy may show it on top."""
     return min(seen, moment(stored.ordered_at)) if stored else seen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from catchment.model import Item, ItemChange, ItemValues
+from catchment.model import Item, ItemChange, ItemValues, StoredItem
 
 Tag = tuple[str, str]
 """Origin and name."""
@@ -40,5 +40,5 @@ def may_move_in_lists(change: ItemChange, *, is_seen: bool) -> bool:
     """Whether the item's position in the lists by last reply may have changed."""
     stored = change.stored
     # An item that another source showed already is now in this source's list, too.
-    is_joining = stored is not None and stored.last_reply_at is not None and not stored.is_shown_by_source
+    is_joining = isinstance(stored, StoredItem) and stored.last_reply_at is not None and not stored.is_shown_by_source
     return change.values.get("last_reply_at") is not None or (is_joining and is_seen)

@@ -147,7 +147,7 @@ def completion(change: ItemChange, *, keeps_title: bool = False) -> ItemChange:
     if shown.is_folded:
         values["is_folded"] = True
     # Of a text that was cut off, only the whole has a fingerprint.
-    if keeps_title and stored is not None and stored.title is not None and not change.item.is_text_cut:
+    if keeps_title and isinstance(stored, StoredItem) and stored.title is not None and not change.item.is_text_cut:
         mark = fingerprint(stored.title, shown.text, shown.target_url, shown.media)
         values |= {"title": stored.title, "fingerprint": mark}
     return ItemChange(change.item, change.stored, Change.COUNTED, values=values, is_reindexed=True, is_completed=True)
@@ -163,9 +163,11 @@ def gone(stored: StoredItem, item: RefinedItem, at: datetime) -> ItemChange:
 
 def calmed(change: ItemChange, earlier: Sequence[PastContent], at: datetime) -> ItemChange:
     """Suppresses an edit that flips between known contents for the fourth time in a day."""
-    contents = [content.fingerprint for content in earlier]
     stored, item = change.stored, change.item
-    if stored is None or change.change != Change.EDITED or item.fingerprint not in contents:
+    if change.change != Change.EDITED or not isinstance(stored, StoredItem):
+        return change
+    contents = [content.fingerprint for content in earlier]
+    if item.fingerprint not in contents:
         return change
     contents += [stored.fingerprint, item.fingerprint]
     # Only contents that were left and came back count: trying three wordings and returning to the first is no
@@ -205,7 +207,7 @@ def is_worth_asking(change: ItemChange) -> bool:
     return (
         stored is None
         or change.change == Change.EDITED
-        or (reply_count is not None and reply_count != stored.reply_count)
+        or (reply_count is not None and isinstance(stored, StoredItem) and reply_count != stored.reply_count)
     )
 
 

@@ -22,7 +22,7 @@ from catchment.model import (
     Reading,
     RefinedItem,
     Request,
-    StoredItem,
+    UnchangedItem,
 )
 from catchment.policy import continuity, schedule, tiers
 from catchment.policy.continuity import End, Walk
@@ -71,7 +71,7 @@ def changes_of(
     return tuple(changes)
 
 
-def _unchanged(item: RefinedItem, stored: StoredItem | None) -> ItemChange:
+def _unchanged(item: RefinedItem, stored: UnchangedItem | None) -> ItemChange:
     if stored is None or stored.is_seen_by_others or not stored.is_shown_by_source:
         raise StaleEntryMark
     return ItemChange(item.replace(item=item.item.replace(external_id=stored.external_id)), stored, Change.SAME)
@@ -123,7 +123,10 @@ def shows_forgotten(changes: Sequence[ItemChange]) -> bool:
 def all_calmed(changes: Sequence[ItemChange], facts: PageFacts, at: datetime) -> tuple[ItemChange, ...]:
     """Returns the changes; those that flip between known contents are suppressed."""
     return tuple(
-        calmed(change, facts.earlier.get(change.stored.id, ()), at) if change.stored else change for change in changes
+        calmed(change, facts.earlier.get(change.stored.id, ()), at)
+        if change.stored and change.change == Change.EDITED
+        else change
+        for change in changes
     )
 
 

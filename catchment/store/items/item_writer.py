@@ -30,6 +30,7 @@ from catchment.model import (
     Request,
     Source,
     StoredItem,
+    UnchangedItem,
     floor_key,
 )
 from catchment.policy.item_relations import (
@@ -423,7 +424,7 @@ def _note_appearances(tx: Transaction, page: Page, rows: Sequence[tuple[int, Ite
     )
 
 
-def _see_again(tx: Transaction, page: Page, stored: Sequence[StoredItem], now: int) -> None:
+def _see_again(tx: Transaction, page: Page, stored: Sequence[StoredItem | UnchangedItem], now: int) -> None:
     tx.many(
         """
         UPDATE sightings SET last_seen_at = ?

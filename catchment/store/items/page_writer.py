@@ -28,6 +28,7 @@ from catchment.model import (
     RefinedItem,
     Source,
     StoredItem,
+    UnchangedItem,
 )
 from catchment.policy.page_facts import (
     all_keys,
@@ -42,8 +43,10 @@ from catchment.store import cache, leases
 from catchment.store.database import Database, Row, Transaction, is_database_down
 from catchment.store.item_fields import (
     STORED_COLUMNS,
+    UNCHANGED_COLUMNS,
     column_index,
     stored_item,
+    unchanged_item,
 )
 from catchment.store.items.deletion import forgotten_names
 from catchment.store.items.item_writer import (
@@ -219,7 +222,7 @@ class PageWriter:
 
     def _stored(
         self, tx: Transaction, page: Page, keys: Sequence[Key], unchanged_ids: Sequence[int]
-    ) -> tuple[dict[Key, StoredItem], dict[int, StoredItem]]:
+    ) -> tuple[dict[Key, StoredItem], dict[int, UnchangedItem]]:
         """Returns the stored items with these keys, and those with these ids."""
         rows: dict[Key, Row] = {}
         scopes: dict[str, dict[str, None]] = {}
@@ -238,20 +241,20 @@ class PageWriter:
             aliases = ((item.item.scope, alias) for alias in item.item.aliases)
             if item.key not in rows and (aliased_row := next((rows[key] for key in aliases if key in rows), None)):
                 rows[item.key] = aliased_row
-        unchanged = _rows_of(tx, unchanged_ids)
+        unchanged = _unchanged_rows(tx, unchanged_ids)
         seen = _seen(tx, page, [row[0] for row in (*rows.values(), *unchanged)])
         nowhere = 0, False, False
         by_key = self._current(tx, page, rows).items()
         return (
             {key: stored_item(row, *seen.get(row[0], nowhere)) for key, row in by_key},
-            {row[0]: stored_item(row, *seen.get(row[0], nowhere)) for row in unchanged},
+            {row[0]: unchanged_item(*row, *seen.get(row[0], nowhere)[1:]) for row in unchanged},
         )
 
     def _lookalikes(
         self,
         tx: Transaction,
         page: Page,
-        stored: Iterable[StoredItem],
+        stored: Iterable[StoredItem | UnchangedItem],
         unknown: Sequence[tuple[Key, RefinedItem]],
     ) -> tuple[StoredItem, ...]:
         """Returns the newest items of the source that share their content or link with an unknown item.
@@ -315,9 +318,7 @@ def _refuse_overlap(pages: Sequence[Page], facts: Sequence[PageFacts]) -> None:
         {(page.source.platform, *key) for item in page.items if item.unchanged_id is None for key in all_keys(item)}
         for page in pages
     ]
-    ids = [
-        {stored.id for stored in (*page_facts.stored.values(), *page_facts.unchanged.values())} for page_facts in facts
-    ]
+    ids = [{*page_facts.unchanged, *(stored.id for stored in page_facts.stored.values())} for page_facts in facts]
     for sets in (keys, ids):
         if len(set[Any]().union(*sets)) < sum(map(len, sets)):
             raise OverlappingPages
@@ -334,8 +335,8 @@ def _rows_by_id(tx: Transaction, page: Page, scope: str, ids: Sequence[str]) -> 
     )
 
 
-def _rows_of(tx: Transaction, ids: Sequence[int]) -> list[Row]:
-    sql = f"SELECT {STORED_COLUMNS} FROM items i WHERE i.id IN {{values}} ORDER BY i.id {tx.lock_rows()}"
+def _unchanged_rows(tx: Transaction, ids: Sequence[int]) -> list[Row]:
+    sql = f"SELECT {UNCHANGED_COLUMNS} FROM items i WHERE i.id IN {{values}} ORDER BY i.id {tx.lock_rows()}"
     return tx.select_in(sql, ids)
 
 

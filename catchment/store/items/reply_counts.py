@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from catchment.model import Change, ItemChange, Page, PageWrite, View
+from catchment.model import Change, ItemChange, Page, PageWrite, StoredItem, View
 from catchment.store.database import StorePart, Transaction
 
 _COLUMNS = ("item_id", "source_id", "declared_count", "stored_count", "hole_count", "missing_count")
@@ -70,7 +70,7 @@ def _changed_threads(change: ItemChange) -> list[str]:
     """Returns the threads whose counts an item changes: as a new reply, by its own count, or because it moved."""
     item, stored = change.item.item, change.stored
     is_changed = change.change == Change.NEW or not {"reply_count", "thread_id"}.isdisjoint(change.values)
-    both = (item.thread_id, stored.thread_id if stored else None)
+    both = (item.thread_id, stored.thread_id if isinstance(stored, StoredItem) else None)
     return [thread_id for thread_id in dict.fromkeys(both) if thread_id is not None] if is_changed else []
 
 
