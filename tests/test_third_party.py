@@ -167,7 +167,7 @@ def test_a_platform_in_a_package_of_its_own_works_in_every_command(tmp_path: Pat
     assert catchment("status", "--json").json["sources"]["active"] == 1
     assert "CATCHMENT_WALL_BASE_URL" not in catchment("doctor").err
     refused = catchment("sources", "add", "wall", "harbour")
-    assert (refused.code, "give wall:NAME" in refused.err) == (2, True)
+    assert (refused.code, "use wall:NAME" in refused.err) == (2, True)
     unknown = catchment("sources", "add", "wal", "wall:harbour")
     assert (unknown.code, "wall" in unknown.err) == (2, True)
 

@@ -1,6 +1,6 @@
 """Discourse forums: the stream of all posts, and topics with all their posts by number.
 
-**Access.** No account if the forum is public. Give the address of the forum or of any of its pages; forums in a folder
+**Access.** No account if the forum is public. Use the address of the forum or of any of its pages; forums in a folder
 of a site (`https://example.com/forum`) work, too. A forum behind a login needs a credential of header lines: `Api-Key:
 …` and `Api-Username: …`.
 

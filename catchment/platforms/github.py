@@ -1,6 +1,6 @@
 """GitHub Trending, read from the web page.
 
-**Access.** No account; GitHub has no API for it. Give `all`, a language by its name or as in the site's addresses
+**Access.** No account; GitHub has no API for it. Use `all`, a language by its name or as in the site's addresses
 (`Python`, `C++`, `jupyter-notebook`), or the address of a trending page
 (`https://github.com/trending/python?since=weekly`). The settings `language` and `since` override the address.
 

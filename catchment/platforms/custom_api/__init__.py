@@ -1,6 +1,6 @@
 """Any JSON API, by its address.
 
-**Access.** Give the address of a list. The list in the answer, and the parts of its items, are found automatically for
+**Access.** Use the address of a list. The list in the answer, and the parts of its items, are found automatically for
 common shapes and names; otherwise JMESPath expressions say where they are: `--set items=data.posts`, `--set
 title=attributes.headline`. `catchment sources add custom_api URL --check` shows the first items as they would be
 stored. A credential (`--credential NAME`) is sent as stored, or in the header that the source names: `--set

@@ -1,6 +1,6 @@
 """RSS, Atom, RDF and JSON feeds.
 
-**Access.** No account. Give the address of a feed, or of its site: the feed that the site announces is found and used
+**Access.** No account. Use the address of a feed, or of its site: the feed that the site announces is found and used
 from then on. `feed:` addresses and bare host names work, too. RSS 0.9x to 2.0, RDF, Atom 0.3 and 1.0, JSON Feed 1.0 and
 1.1 and RSS-in-JSON are recognised by their content, not by their labels; so are encodings (GBK, Big5, Shift_JIS,
 EUC-KR, KOI8-R and others, even if they claim to be UTF-8). Feeds that are not well-formed are repaired, and the run

@@ -1,6 +1,6 @@
 """Stories of Hacker News: its lists, and searches; with their comments, if wanted.
 
-**Access.** No account. Give a list (`top`, `new`, `best`, `ask`, `show`, `job`), a search (`search:WORDS`), or the
+**Access.** No account. Use a list (`top`, `new`, `best`, `ask`, `show`, `job`), a search (`search:WORDS`), or the
 address of either: https://news.ycombinator.com/newest, https://hn.algolia.com/?q=WORDS. Lists come from the site's own
 API (Firebase), searches from Algolia's. A story that both show is one item.
 

@@ -1,6 +1,6 @@
 """NGA boards (bbs.nga.cn): threads with all their floors.
 
-**Access.** No account for boards that are open to guests. Give a board's number (`7`, `-7`: a minus sign is part of
+**Access.** No account for boards that are open to guests. Use a board's number (`7`, `-7`: a minus sign is part of
 it), a collection (`stid=26926296`), the number of one thread (`tid=44191387`), or the address of any of these on any of
 the site's hosts. For other boards, add the cookies of an account: `catchment credentials add nga NAME`, then
 `ngaPassportUid=…; ngaPassportCid=…`, copied from the headers of a request in a browser. They work only on the host they

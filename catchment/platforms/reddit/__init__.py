@@ -4,7 +4,7 @@
 Store the key as `CLIENT_ID:SECRET`, or `CLIENT_ID:` for an installed app, which has no secret: `catchment credentials
 add reddit NAME`; or set `REDDIT_CLIENT_ID` and `REDDIT_CLIENT_SECRET`. It needs no account and no password, and reads
 only what is public. Without a key the community's feed is read instead, and the source says so; with
-`without_key=refuse` the source fails. Give `r/NAME` or the community's address; the address of a listing
+`without_key=refuse` the source fails. Use `r/NAME` or the community's address; the address of a listing
 (`https://www.reddit.com/r/NAME/top?t=week`) also sets `sort` and `time_filter`.
 
 **Limits.** 60 requests per minute for each key (Reddit allows 100), 10 in total without one. A listing shows about

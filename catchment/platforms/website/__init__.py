@@ -1,6 +1,6 @@
 """Web pages: the main text of a page and its changes, or the links on it.
 
-**Access.** No account. Give the address of a page. Without settings, the page is one item: its main text, without
+**Access.** No account. Use the address of a page. Without settings, the page is one item: its main text, without
 menus, banners and comments, with the title, author and date that the page states. Every change is a revision. With
 `links`, a CSS selector such as `main h2 a`, each matching link is an item, in the order of the page. Encodings are
 detected as for feeds. If the site has a feed, that is the better source: see `rss`.

@@ -4,7 +4,7 @@
 credentials add twitterapi_io NAME`, or set `TWITTER_BEARER_TOKEN` (it is sent as `X-API-Key`). X's own API reads users,
 lists and bookmarks: `catchment credentials add x NAME` with a bearer token, or set `X_BEARER_TOKEN`. Bookmarks need the
 token of a user (OAuth 2.0); if X has several credentials, the source must name that one. The setting `service` chooses
-between the services; without it, the one that has a key is used. Give `@NAME`, the address of a profile or a list, the
+between the services; without it, the one that has a key is used. Use `@NAME`, the address of a profile or a list, the
 number of a list, or `bookmarks`.
 
 **Limits.** Both services charge for what they return. TwitterAPI.io gives at most 20 posts per request; X's own API
