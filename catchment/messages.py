@@ -246,7 +246,7 @@ SENTENCES: dict[str, Text] = {
     "http.helps.public": "check in a browser whether it is public; it may need a credential",
     "http.helps.address": "check the address; it is retried at growing intervals",
     "http.helps.proxy": "add it to the proxy setting",
-    "http.helps.remove": "remove the source, or give it a new address",
+    "http.helps.remove": "remove the source, or add its new address",
     "http.helps.country": "it may be reachable from another country",
     "http.helps.settings": "check the source's target and settings",
     # Why no request is sent before a time.

@@ -212,6 +212,15 @@ def test_kinds_and_their_settings_have_texts_in_chinese() -> None:
         assert texts - platform.CHINESE.keys() <= {platform.TITLE}
 
 
+def test_every_kind_of_a_watch_has_a_chinese_name(desk: Desk) -> None:
+    page = opened(desk, "/watches", language="zh")
+    options = re.findall(
+        r'<option value="([^"]+)"[^>]*>([^<]+)', page.partition('name="kind"')[2].partition("</select>")[0]
+    )
+    # A proper name is the same in Chinese.
+    assert {title for _, title in options if title.isascii()} == {"Hacker News"}
+
+
 def test_every_error_and_job_has_its_words() -> None:
     assert {*(error.code for error in family()), *OTHERS} - NAMES["error"].keys() == set()
     assert {job.name for job in JOBS} - NAMES["job"].keys() == set()

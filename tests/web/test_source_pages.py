@@ -334,7 +334,7 @@ def test_a_source_shows_its_rhythm_its_coverage_its_visits_and_when_it_is_next(b
     page = opened(both, f"/sources/{source.id}")
     said = plain(page)
     assert "It is collected on schedule" in said
-    assert "because: the interval of its kind" in said
+    assert "reason: the interval of its kind" in said
     assert "The newest 12 items by weekday and hour" in said
     assert 'class="warm"' in page
     assert 'class="is-verified"' in page

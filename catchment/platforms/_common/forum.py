@@ -29,6 +29,6 @@ REQUESTS_PER_SECOND = Field(
 FORUM_CHINESE = {
     WINDOW_DAYS.what: "读取多少天内的主题（含今天）",
     PAGES_PER_RUN.what: "每次运行每个主题最多读取的页数",
-    REQUESTS_PER_SECOND.what: "该版块每秒最多请求数",
+    REQUESTS_PER_SECOND.what: "该版面每秒最多请求数",
 }
 """Chinese for the texts above, for a platform's `CHINESE`."""

@@ -33,7 +33,7 @@ def rule(locale: Locale, watch: WatchView) -> str:
     """The rule of a watch, in one line."""
     parts = [
         (locale.gettext(" or ") if watch.is_any_enough else " ").join(watch.words),
-        locale.gettext("of kind {kinds}", kinds=", ".join(locale.name("kind", kind) for kind in watch.kinds))
+        locale.gettext("of kind {kinds}", kinds=", ".join(locale.kind(kind) for kind in watch.kinds))
         if watch.kinds
         else "",
         locale.gettext("from source {ids}", ids=", ".join(map(str, watch.source_ids))) if watch.source_ids else "",

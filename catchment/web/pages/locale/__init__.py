@@ -51,6 +51,10 @@ class Locale(Translator):
         """The text for a name of a group (a job, a state), or the name itself."""
         return self.lookup(group, name, **params) or name
 
+    def kind(self, name: str) -> str:
+        """The title of a kind of source, or the name of a kind of item."""
+        return self.lookup("kind", name) or self.name("sort", name)
+
     def lookup(self, group: str, name: str, /, **params: object) -> str | None:
         """The text for a name; None if there is none."""
         names = self._titles.get(group) or NAMES.get(group, {})
