@@ -31,7 +31,7 @@ class SharedCooldowns:
 
         def later_end(kept: Any | None) -> tuple[Any, None]:
             later = max(until, _believed(kept, now) or until)
-            return {"until": micros(later), "told_at": micros(now)}, None
+            return {"until": micros(later), "noted_at": micros(now)}, None
 
         try:
             self._rows.change(_name(platform), now, later_end)
@@ -55,6 +55,6 @@ def _name(platform: str) -> str:
 
 def _believed(kept: Any | None, now: datetime) -> datetime | None:
     """Returns the end of a stored cooldown unless it is over. One set in the future is ignored: the clock was wrong."""
-    if kept is None or not kept["told_at"] <= micros(now) < kept["until"]:
+    if kept is None or not kept["noted_at"] <= micros(now) < kept["until"]:
         return None
     return moment(kept["until"])

@@ -30,7 +30,7 @@ class ReadPage(NamedTuple):
 
     def unchanged(self, scope: str) -> tuple[RefinedItem, ...]:
         return tuple(
-            RefinedItem(Item("", scope=scope, created_at=entry.told_at), b"", unchanged_id=entry.item_id)
+            RefinedItem(Item("", scope=scope, created_at=entry.stated_at), b"", unchanged_id=entry.item_id)
             for entry in self.repeated.values()
         )
 
@@ -95,7 +95,8 @@ def _read_rest(
         return None
     rest = iter(reading.items)
     items = tuple(
-        Item("", created_at=repeated[place].told_at) if place in repeated else next(rest) for place in range(len(marks))
+        Item("", created_at=repeated[place].stated_at) if place in repeated else next(rest)
+        for place in range(len(marks))
     )
     return ReadPage(reading.replace(items=items), marks, repeated)
 

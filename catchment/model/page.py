@@ -64,8 +64,8 @@ class StoredEntry(NamedTuple):
     """An entry of a source's last answer."""
 
     item_id: int
-    told_at: datetime | None
-    """When it was posted, by its own words."""
+    stated_at: datetime | None
+    """When it was posted, as it states itself."""
 
 
 class ShownEntries(NamedTuple):
@@ -124,7 +124,7 @@ class StoredItem(Labels, frozen=True):
     version: int
     ordered_at: int
     """Microseconds, as stored: never shown, only passed back to the store."""
-    applied_at: datetime
+    shown_at: datetime
     """When the newest answer that showed it arrived."""
     title: str | None
     url: str | None
@@ -146,7 +146,7 @@ class StoredItem(Labels, frozen=True):
     is_created_at_guessed: bool = False
     is_seen_by_others: bool = False
     """Another source has shown it since this one did: the stored state may come from that one."""
-    told_at: datetime | None = None
+    applied_at: datetime | None = None
     """When the newest answer that changed anything about it arrived."""
     deleted_by: str | None = None
     is_partial: bool = False

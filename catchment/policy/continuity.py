@@ -130,11 +130,11 @@ def step(
 
 
 def dates_shown(
-    items: Iterable[Item], answered_at: datetime, told_at: Callable[[Item], datetime | None]
+    items: Iterable[Item], answered_at: datetime, stated_at: Callable[[Item], datetime | None]
 ) -> list[datetime]:
     """Returns the dates in the order shown, without pinned items and items dated in the future: their position means
     nothing."""
-    dates = (told_at(item) for item in items if not item.is_pinned)
+    dates = (stated_at(item) for item in items if not item.is_pinned)
     return [at for at in dates if at and at <= answered_at]
 
 

@@ -61,7 +61,7 @@ def judge(
     if stored is None:
         return _new(item, at, recheck_ages)
     # Applied later by more than clocks differ: that was a wrong clock, not a newer answer.
-    if timedelta() < stored.applied_at - at <= CLOCKS_DIFFER:
+    if timedelta() < stored.shown_at - at <= CLOCKS_DIFFER:
         return _overtaken(stored, item)
     if item.item.is_partial or item.item.is_superseded:
         return ItemChange(item, stored, Change.SAME)

@@ -28,7 +28,7 @@ from catchment.policy import continuity, schedule, tiers
 from catchment.policy.continuity import End, Walk
 from catchment.policy.judge import calmed, gone, is_worth_asking, judge
 from catchment.policy.visit import MOST_PAGES, NO_VALIDATORS, VisitState, end_stale, end_without_money, prove, succeed
-from catchment.text.clean import clean_id, listed_ids, told_apart_by_date, told_at
+from catchment.text.clean import clean_id, listed_ids, stated_at, told_apart_by_date
 
 # A feed's older pages are read on the first visit only, and at most this many.
 _MOST_WINDOW_PAGES = 10
@@ -161,7 +161,7 @@ def decide_rechecks(
         elif stored is not None:
             # That a listing of ids has shown the item since says nothing about its content: only an observation of the
             # content may be newer.
-            observed = stored.replace(applied_at=stored.told_at or stored.applied_at)
+            observed = stored.replace(shown_at=stored.applied_at or stored.shown_at)
             changes.append(judge(observed, item, at, last_point=facts.points.get(stored.id)))
     decided = with_follow_ups(all_calmed(changes, facts, at), reading)
     is_raw_kept = len(changes) == len(items)
@@ -237,7 +237,7 @@ def decide_page(
     valid = tiers.valid_among(changes, state.item_kind)
     is_of_details = position.is_by_id and not listed
     is_repeat = not is_of_details and continuity.is_repeat(position, [change.item for change in changes])
-    dates = continuity.dates_shown(reading.items, at, told_at)
+    dates = continuity.dates_shown(reading.items, at, stated_at)
     position = continuity.step(position, changes, at, skipped, dates)
     is_all_new = all(change.stored is None or not change.stored.is_shown_by_source for change in changes)
     next_pages = _next_pages(state, position, reading, len(details), is_all_new=is_all_new)

@@ -139,7 +139,7 @@ def _details(
     stored: StoredItem, item: RefinedItem, history: History, corrected: Correction | None, at: datetime
 ) -> ItemValues:
     """Returns other values that are better now. Values from later answers stay."""
-    shown, is_newest = item.item, at >= stored.applied_at
+    shown, is_newest = item.item, at >= stored.shown_at
     values: ItemValues = {
         name: count
         for name, count in better_counters(stored, shown).items()

@@ -205,13 +205,12 @@ item_row = row_builder(Item, tuple(COLUMNS), WRITER_COLUMNS)
 """Makes the row of a new item: from the item, and from the values of `WRITER_COLUMNS`, encoded."""
 
 
-_STORED = {name: f"i.{name}" for name in StoredItem.__struct_fields__ if name in COLUMNS and name != "applied_at"} | {
-    "told_at": "i.applied_at",
+_STORED = {name: f"i.{name}" for name in StoredItem.__struct_fields__ if name in COLUMNS} | {
     "is_withheld": "i.is_deleted AND i.text IS NULL AND i.html IS NULL",
 }
 STORED_COLUMNS = ", ".join(_STORED.values())
 """SELECT list for `stored_item`."""
-_stored_item = mapper(StoredItem, (*_STORED, "applied_at", "is_shown_by_source", "is_seen_by_others"))
+_stored_item = mapper(StoredItem, (*_STORED, "shown_at", "is_shown_by_source", "is_seen_by_others"))
 
 
 def column_index(column: str) -> int:
@@ -219,14 +218,14 @@ def column_index(column: str) -> int:
     return list(_STORED).index(column)
 
 
-_TOLD_AT = column_index("told_at")
+_APPLIED_AT = column_index("applied_at")
 
 
 def stored_item(
     row: tuple[Any, ...], last_seen_at: int, is_shown_by_source: bool, is_seen_by_others: bool = False
 ) -> StoredItem:
     """Returns the stored item, seen at that time and by these sources."""
-    return _stored_item(*row, max(row[_TOLD_AT], last_seen_at), is_shown_by_source, is_seen_by_others)
+    return _stored_item(*row, max(row[_APPLIED_AT], last_seen_at), is_shown_by_source, is_seen_by_others)
 
 
 UNCHANGED_COLUMNS = "i.id, i.external_id, i.ordered_at, i.created_at"

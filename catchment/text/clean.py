@@ -34,8 +34,8 @@ __all__ = [
     "mark_of",
     "refine",
     "sanitise",
+    "stated_at",
     "told_apart_by_date",
-    "told_at",
 ]
 
 FINGERPRINT_RULE = 1
@@ -106,7 +106,7 @@ def marks_from(digests: Sequence[bytes]) -> Sequence[int]:
     return array("q", b"".join([digest[:8] for digest in digests]))
 
 
-def told_at(item: Item) -> datetime | None:
+def stated_at(item: Item) -> datetime | None:
     """Returns when the item was posted, as cleaning will set it."""
     return _time(item.created_at)[0]
 

@@ -18,7 +18,7 @@ def known(**more: Any) -> StoredItem:
         "fingerprint": HELD,
         "version": 1,
         "ordered_at": 0,
-        "applied_at": NOW - timedelta(hours=1),
+        "shown_at": NOW - timedelta(hours=1),
         "title": "Title",
         "url": "https://one.example/a",
         "author": "ann",

@@ -249,7 +249,7 @@ def test_what_is_withheld_completes_nothing() -> None:
 def test_an_answer_that_was_overtaken_tells_at_most_a_text_of_which_nothing_is_held(
     held: dict[str, Any], came: dict[str, Any], is_taken: bool
 ) -> None:
-    newer = known(is_deleted=True, applied_at=NOW + timedelta(minutes=1), **held)
+    newer = known(is_deleted=True, shown_at=NOW + timedelta(minutes=1), **held)
     item = shown(b"other", score=99, **came)
     change = judge(newer, item, NOW)
     assert same(change) == (not is_taken)

@@ -62,7 +62,7 @@ def test_points_tell_all_counters_as_they_are_held(desk: Desk) -> None:
 def test_a_rounded_counter_makes_no_point_where_an_exact_one_is_held() -> None:
     last = Point(NOW, score=12_345)
     told = RefinedItem(Item("a", text="text", author="bob", score=20_000, rounded=("score",)), b"other")
-    held = {"applied_at": NOW, "rounded": ()}
+    held = {"shown_at": NOW, "rounded": ()}
     assert judge(known(score=12_345, **held), told, NOW + 9 * HOUR, last_point=last).point is None
     held["rounded"] = ("score",)
     point = judge(known(score=12_000, **held), told, NOW + HOUR, last_point=last).point

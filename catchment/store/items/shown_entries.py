@@ -31,7 +31,7 @@ def keep_shown(
     """Keep the entries of an answer, replacing those of the last one."""
     numbers: list[int] = []
     for mark, entry in shown.repeated.items():
-        numbers += (mark, entry.item_id, _NO_DATE if entry.told_at is None else micros(entry.told_at))
+        numbers += (mark, entry.item_id, _NO_DATE if entry.stated_at is None else micros(entry.stated_at))
     for change in changes if shown.new else ():
         item = change.item.item
         mark_of_new = shown.new.get(item.external_id)
