@@ -53,7 +53,7 @@ def test_a_source_that_could_not_be_stored_is_due_again_soon_and_not_blamed(quic
         stopped_at = quick.clock.now()
     failed = [result for result in results if result.error_code == "STORE_ERROR"]
     assert failed
-    assert all(result.outcome == Outcome.FAILED and "make room" in (result.error or "") for result in failed)
+    assert all(result.outcome == Outcome.FAILED and "free some disk space" in (result.error or "") for result in failed)
     for result in failed:
         progress = quick.app.store.sources.with_progress(result.source_id)[1]
         assert (progress.failures_in_a_row, progress.failure_count, progress.last_error) == (0, 0, None)

@@ -62,7 +62,7 @@ def test_a_disk_that_runs_full_loses_nothing_and_holds_nothing(tmp_path: Path) -
             ids = [source.id for source in sources]
             full = app.scheduler().these(ids, "test", "test")
             errors = {result.error_code: result.error or "" for result in full if result.error_code}
-            assert "make room" in errors.pop("STORE_ERROR")
+            assert "free some disk space" in errors.pop("STORE_ERROR")
             # The claim itself may be what no longer fits: such a source was not visited and stays due.
             assert set(errors) <= {"NOT_VISITED"}
             before = app.store.items.count()
