@@ -66,8 +66,8 @@ def ready(
 def _no_database(database: Database) -> NotFound:
     return NotFound(
         "{database} is empty" if database.is_there else "there is no database {database}",
-        "`catchment serve` and `catchment sources add` set it up; if there should be one, check CATCHMENT_HOME and "
-        "CATCHMENT_DATABASE_URL",
+        "`catchment migrate`, `catchment serve` and `catchment sources add` set it up; if there should be one, check "
+        "CATCHMENT_HOME and CATCHMENT_DATABASE_URL",
         database=database.shown_url if database.is_there else str(database.file),
     )
 

@@ -596,6 +596,13 @@ def test_a_database_of_an_older_or_newer_version_is_refused_with_what_helps(
     assert helps.helps in said
 
 
+@pytest.mark.parametrize("command", ["worker", "beat"])
+def test_an_empty_database_is_refused_with_the_command_that_sets_it_up(
+    deployment: Deployment, blank_postgres_url: str, command: str
+) -> None:
+    assert "catchment migrate" in _ends(deployment.start(command, CATCHMENT_DATABASE_URL=blank_postgres_url))
+
+
 def _ends(process: Forked) -> str:
     assert process.code(WAIT_SECONDS) not in (0, None)
     return process.stderr.read()

@@ -62,6 +62,17 @@ def test_work_goes_on_when_redis_comes_back_empty(brittle: Deployment) -> None:
     until(lambda: "broker away" not in brittle.alerts())
 
 
+def test_a_hint_that_is_lost_is_sent_again(deployment: Deployment) -> None:
+    deployment.beat()
+    with deployment.broker() as client:
+        until(lambda: client.llen("maintenance_queue"))
+        # Nobody took them.
+        client.delete("maintenance_queue")
+        until(lambda: client.llen("maintenance_queue"))
+    deployment.worker(1)
+    until(lambda: deployment.number("SELECT run_count FROM jobs WHERE name = 'index-items'"))
+
+
 def test_a_broker_that_is_not_there_yet_is_waited_for(brittle: Deployment) -> None:
     brittle.follow(2)
     brittle.redis.stop()
