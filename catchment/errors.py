@@ -139,7 +139,8 @@ class PlatformError(CatchmentError):
     answer (a refused or reset connection): then our own line is not to blame. `is_beyond_request` tells that more than
     this one request is refused: the host, the platform or the credential is. `is_credentials` tells that it is about
     the credential that was used: with another one it may go. `is_unsent` tells that no request was sent. `is_final`
-    tells that another form of the request would be refused as well.
+    tells that another form of the request would be refused as well, and `is_passing` that the same request will be
+    answered some day.
     """
 
     code, retryable, exit_code = "PLATFORM_ERROR", True, 3
@@ -161,6 +162,7 @@ class PlatformError(CatchmentError):
         self.is_credentials = False
         self.is_unsent = False
         self.is_final = False
+        self.is_passing = False
 
 
 class NetworkError(PlatformError):

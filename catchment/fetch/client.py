@@ -423,7 +423,7 @@ def _with_detail(error: PlatformError, about: str = "", **changes: Any) -> Platf
     """Returns a copy of the error with more detail: a platform may raise the same instance again and again."""
     what = messages.about(about, error.what) if about else error.what
     retold = type(error)(what, error.helps, **{"status": error.status, "retry_at": error.retry_at, **changes})
-    for name in ("is_contact", "is_beyond_request", "is_credentials", "is_unsent", "is_final"):
+    for name in ("is_contact", "is_beyond_request", "is_credentials", "is_unsent", "is_final", "is_passing"):
         setattr(retold, name, getattr(error, name))
     return retold
 

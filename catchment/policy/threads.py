@@ -375,7 +375,8 @@ def marks_after_failure(reading: ThreadReading, error: CatchmentError, at: datet
     round. If the thread does not exist or is not shown to us, twice and at least an hour apart, only once the list
     states another last reply."""
     thread, before = reading.thread, reading.marks
-    is_gone = isinstance(error, Missing | Gone) or (isinstance(error, Refused) and error.is_final)
+    is_hidden = isinstance(error, Refused) and error.is_final and not error.is_passing
+    is_gone = is_hidden or isinstance(error, Missing | Gone)
     is_surely_gone = is_gone and thread.gone_since is not None and at - thread.gone_since >= SURELY_GONE
     return ThreadMarks(
         thread,

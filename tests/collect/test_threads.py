@@ -271,6 +271,17 @@ def test_a_thread_that_is_not_shown_to_us_costs_nothing_until_it_is_replied_to(f
     assert (forum.asked, forum.floors(7)) == (["list 1", "thread 7 1", "thread 7 2"], list(range(21)))
 
 
+def test_a_thread_that_waits_for_review_is_requested_by_every_run_until_it_is_shown(forum: ForumApp) -> None:
+    forum.board.thread(7)
+    in_review = refusal()
+    in_review.is_passing = True
+    forum.board.says["thread 7 1"] = deque([in_review] * 4)
+    for _ in range(5):
+        forum.run()
+        assert forum.asked == ["list 1", "thread 7 1"]
+    assert (forum.floors(7), forum.state(7).gone_since) == (list(range(20)), None)
+
+
 def test_a_list_of_sub_boards_alone_is_read_down_to_the_edge_of_the_window(forum: ForumApp) -> None:
     now = forum.clock.now()
     for tid in range(60):

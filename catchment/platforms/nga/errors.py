@@ -131,7 +131,9 @@ def _of_words(complaint: Complaint, request: Request) -> Refusal:
     if _NO_LOGIN.search(words):
         return Refusal(_login_needed(), blames=_blamed(request))
     if "等待审核" in words or complaint.code == "51":
-        return _final(Refused("the thread is waiting for review by the moderators", AGAIN))
+        in_review = Refused("the thread is waiting for review by the moderators", AGAIN)
+        in_review.is_passing = True
+        return _final(in_review)
     if _NO_BOARD.search(words) or complaint.code == "56":
         return Refusal(_no_threads(request))
     if _NO_THREAD.search(words):
