@@ -32,6 +32,7 @@ from catchment.model import (
     Source,
 )
 from catchment.platforms import installed
+from catchment.platforms.nga.bbcode import ZONE
 from catchment.platforms.nga.encoding import decoded
 from catchment.platforms.nga.requests import BOARD
 from catchment.text.clean import refine
@@ -178,12 +179,12 @@ def check_page_of_nga(situation: Situation) -> None:
     text = decoded(body, is_strict=False).replace("\\", "")
     numbers = {int(number) for number in re.findall(r"[0-9]{1,18}", text)}
     for item in reading.items:
-        # A head's or a floor's number, with its prefix; numbers and times stand in the answer.
+        # A head's or a floor's number, with its prefix; numbers and times stand in the answer, in a comment's own row
+        # as they are shown to people.
         assert re.fullmatch(r"[tp][0-9]+", item.external_id), item.external_id
-        stated = [
-            int(item.external_id[1:]),
-            *(int(at.timestamp()) for at in (item.created_at, item.last_reply_at) if at),
-        ]
+        is_shown = item.is_partial and item.created_at and f"{item.created_at.astimezone(ZONE):%Y-%m-%d %H:%M}" in text
+        times = (None if is_shown else item.created_at, item.last_reply_at)
+        stated = [int(item.external_id[1:]), *(int(at.timestamp()) for at in times if at)]
         assert set(stated) <= numbers, (item.external_id, stated)
         assert item.reply_count is None or {item.reply_count, item.reply_count + 1, -item.reply_count} & numbers
         assert item.is_head == item.external_id.startswith("t")

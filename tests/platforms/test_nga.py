@@ -128,13 +128,18 @@ def test_a_floor_is_rechecked_by_its_id_and_an_opening_post_by_its_thread() -> N
     ]
 
 
-@pytest.mark.parametrize(("name", "is_final"), [("hidden", True), ("pending", True), ("unknown_error", False)])
-def test_what_every_form_of_a_page_would_refuse_is_requested_in_one(name: str, is_final: bool) -> None:
+@pytest.mark.parametrize(
+    ("name", "is_final", "is_passing"),
+    [("hidden", True, False), ("pending", True, True), ("unknown_error", False, False)],
+)
+def test_what_every_form_of_a_page_would_refuse_is_requested_in_one_and_what_passes_again(
+    name: str, is_final: bool, is_passing: bool
+) -> None:
     (case,) = (case for case in cases.cases() if str(case) == f"nga/{name}.html")
     request = case.request(case.expectation())
     refusal = nga.refusal(Answer(200, {}, case.body, request.url, NOW), request)
     assert refusal is not None
-    assert refusal.error.is_final is is_final
+    assert (refusal.error.is_final, refusal.error.is_passing) == (is_final, is_passing)
 
 
 def test_html_and_json_of_one_page_agree() -> None:
@@ -218,6 +223,20 @@ def test_a_row_or_floor_that_cannot_be_read_is_counted_and_is_no_hole() -> None:
         whole, reading = cases.read("nga", name), nga.read(answer, request)
         assert (len(reading.items), len(reading.skipped)) == (len(whole.items) - 1, 1)
         assert reading.thread_page is None or reading.thread_page.holes == ()
+
+
+def test_a_comment_below_a_post_of_another_page_has_the_time_of_its_own_row() -> None:
+    (case,) = (case for case in cases.cases() if str(case) == "nga/thread_compact.json")
+    body = json.loads(case.body.decode("gb18030"), strict=False)
+    (own,) = (row for row in body["data"]["__R"].values() if "comment_to_id" in row)
+    for row in body["data"]["__R"].values():
+        row.pop("comment", None)
+    own["postdate"] = "2026-02-11 17:44"
+    request = case.request(case.expectation())
+    answer = Answer(200, {}, json.dumps(body).encode("gb18030"), request.url, NOW)
+    (comment,) = (item for item in nga.read(answer, request).items if item.external_id == f"p{own['pid']}")
+    assert (comment.created_at, comment.floor_number) == (datetime(2026, 2, 11, 9, 44, tzinfo=UTC), own["lou"])
+    assert comment.is_partial
 
 
 @pytest.mark.parametrize(

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from datetime import datetime
 from typing import Any
 
 from catchment.errors import Unreadable
 from catchment.model import JsonObject
 from catchment.platforms._common.json import decode_text
+from catchment.platforms.nga.bbcode import ZONE
 from catchment.platforms.nga.encoding import entries, integer, member, plain, source_text
 from catchment.platforms.nga.shapes import BoardPage, BoardRow, ForumFloor, ThreadAnswer
 
 HELPS = "check in a browser whether NGA has changed its format"
 MOST_ROWS = 2_000
 PAGE_SIZE = 20
+_SHOWN_TIME = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}")
 
 
 def data_of(document: JsonObject) -> JsonObject:
@@ -135,7 +139,7 @@ def _floor(row: JsonObject, comments: dict[int, JsonObject]) -> ForumFloor | Non
         number=0 if pid == 0 else number,
         pid=pid,
         uid=plain(row.get("authorid")),
-        created=integer(row.get("postdatetimestamp")) or None,
+        created=integer(row.get("postdatetimestamp")) or (None if "content" in row else _minute(row.get("postdate"))),
         # The row of a comment has a subject made by the site, which the comment itself has not.
         subject=plain(row.get("subject")) if content is not None else "",
         content=content,
@@ -144,6 +148,16 @@ def _floor(row: JsonObject, comments: dict[int, JsonObject]) -> ForumFloor | Non
         files=tuple(plain(member(file, "attachurl")) for file in entries(row.get("attachs"))),
         is_withheld=row.get("denied") not in (None, "", 0, "0", False),
     )
+
+
+def _minute(shown: Any) -> int | None:
+    """Returns the Unix time of a time as it is shown to people: all that the own row of a comment has."""
+    if not isinstance(shown, str) or not _SHOWN_TIME.fullmatch(shown):
+        return None
+    try:
+        return int(datetime.strptime(shown, "%Y-%m-%d %H:%M").replace(tzinfo=ZONE).timestamp())
+    except ValueError:
+        return None
 
 
 def user_names(users: Any) -> dict[str, str]:
