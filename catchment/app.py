@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from catchment import logs
 from catchment.clock import Clock, clock_from
 from catchment.lazy import lazy_imports, part
-from catchment.model import Budget
+from catchment.model import Budget, Prices
 from catchment.platforms import Platforms, installed
 from catchment.policy.schedule import UNKNOWN_KIND_MINUTES, Wish, kind_intervals
-from catchment.policy.spending import Caps, affordable_items
+from catchment.policy.spending import Caps, affordable_items, day_of
 from catchment.policy.tiers import Tier, Tiers
 from catchment.settings import Settings, read_settings
 from catchment.store import Presence, Store, open_store
@@ -325,11 +325,15 @@ class App:
         )
 
     def _affordable(self) -> dict[str, int]:
-        """For how many items of one call a service's spending caps are sufficient."""
-        settings, services = fetch_settings(self.settings), self.platforms.services
+        """How many items one call to a service with spending caps may ask for now."""
+        services = self.platforms.services
         caps = {name: cap for name, cap in spending_caps(self.settings).items() if name in services}
-        prices = {name: settings.prices(services[name]) for name in caps}
-        items = {name: affordable_items(price, caps[name]) for name, price in prices.items() if price}
+        if not caps:
+            return {}
+        settings = fetch_settings(self.settings)
+        totals = self.store.spending.totals(sorted(caps), day_of(self.clock.now()))
+        prices = {name: settings.prices(services[name]) or Prices() for name in caps}
+        items = {name: affordable_items(totals[name], caps[name], prices[name]) for name in caps}
         return {name: most for name, most in items.items() if most is not None}
 
     def scheduler(self, item_limit: int | None = None) -> Scheduler:

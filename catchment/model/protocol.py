@@ -53,8 +53,7 @@ class WalkPlan(Record, frozen=True):
     keyed: frozenset[str] = frozenset()
     """The platforms and services whose pool has a credential."""
     affordable: Mapping[str, int] = {}
-    """By service: for how many items its spending caps are sufficient at all. A call that could cost more is never
-    made."""
+    """By service with a spending cap: how many items a call may ask for now. One that could cost more is not made."""
 
 
 class Identity(StrEnum):

@@ -83,10 +83,13 @@ def exceeded(totals: Totals, cost: int, caps: Caps) -> Period | None:
     return None
 
 
-def affordable_items(prices: Prices, caps: Caps) -> int | None:
-    """Returns for how many items of one call the caps are sufficient if nothing else is spent; None: for any number."""
-    lowest = min((cap for cap in (caps.day, caps.month) if cap is not None), default=None)
-    return None if lowest is None or not prices.item else max(lowest - prices.call, 0) // prices.item
+def affordable_items(totals: Totals, caps: Caps, prices: Prices) -> int | None:
+    """Returns how many items a call may still ask for within the caps, after a call for a profile; None: any number."""
+    limits = [(cap, totals.get(period, Total())) for period in Period if (cap := caps.of(period)) is not None]
+    if not limits or not prices.item:
+        return None
+    left = min(cap - total.committed for cap, total in limits) - prices.call - prices.profile
+    return max(left, 0) // prices.item
 
 
 def forecast(spent_in_month: int, by_day: Mapping[str, int], now: datetime) -> int:

@@ -77,7 +77,7 @@ class VisitRules(Record, frozen=True):
     keyed: frozenset[str] = frozenset()
     """The platforms and services whose pool has a credential, usable or not."""
     affordable: Mapping[str, int] = {}
-    """By service: for how many items its spending caps are sufficient at all."""
+    """By service with a spending cap: how many items a call may ask for now."""
     failures_before_probation: int = 5
     text_limit: int = 1_000_000
     keeps_raw: bool = True

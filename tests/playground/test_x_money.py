@@ -159,15 +159,16 @@ def test_a_cap_ends_the_walk_with_a_gap_and_the_source_waits_until_it_ends(
         scene.clock.advance(60)
     watermark = scene.progress(source).watermark
     scene.clock.advance(4 * 86_400)
-    # There is more than one page; the cap allows a page, and then none.
+    # There is more than one page; the cap allows a page, and then none: X's own API is asked for five posts at least.
+    rest = {"x": 20_000, "twitterapi_io": 1_500}[service]
     size = 20 if service == "twitterapi_io" else max(20, min(100, scene.progress(source).next_limit))
     page = size * {"x": 5_000, "twitterapi_io": 150}[service]
     before, spent_before = scene.bill(), scene.total(service, period).amount
-    cap = spent_before + page + page // 2
+    cap = spent_before + page + rest
     scene.with_settings(**{f"{word}_caps": {service: cap}})
     result = scene.visit(source)
     assert (result.outcome, result.error_code) == (Outcome.DEFERRED, "SPENDING_CAP")
-    assert 0 < scene.bill().amount - before.amount <= page + page // 2
+    assert 0 < scene.bill().amount - before.amount <= page + rest
     (gap,) = scene.app.store.gaps.newest()
     assert (gap.cause, gap.is_certain, gap.from_at) == ("money", True, watermark.at)
     progress = scene.progress(source)
@@ -182,6 +183,14 @@ def test_a_cap_ends_the_walk_with_a_gap_and_the_source_waits_until_it_ends(
     # After a visit that brought nothing but new posts, larger pages are expected; what the cap allows is requested.
     scene.clock.advance(days * 86_400)
     assert scene.visit(source).counts.new > 0
+
+
+def test_x_is_asked_for_as_many_posts_as_are_left_of_a_cap(paid: Callable[..., PaidScene]) -> None:
+    # A profile and eight posts.
+    scene = paid(daily_caps={"x": 10_000 + 8 * 5_000})
+    result = scene.visit(scene.user("x"))
+    assert (result.outcome, result.counts.new) == (Outcome.DEFERRED, 8)
+    assert scene.bill().amount == scene.total("x").amount == 50_000
 
 
 def test_a_cap_below_the_price_of_a_call_is_named_with_the_price_and_not_waited_for(

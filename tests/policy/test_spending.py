@@ -56,11 +56,12 @@ def test_a_cap_may_be_reached_and_not_exceeded() -> None:
 
 @pytest.mark.parametrize(
     ("caps", "items"),
-    [(Caps(), None), (Caps(day=1_000), 9), (Caps(day=1_000, month=500), 4), (Caps(day=99), 0), (Caps(day=0), 0)],
+    [(Caps(), None), (Caps(day=1_000), 6), (Caps(day=1_000, month=1_300), 4), (Caps(day=400), 0), (Caps(day=0), 0)],
 )
-def test_the_lowest_cap_says_for_how_many_items_one_call_may_ask(caps: Caps, items: int | None) -> None:
-    assert affordable_items(Prices(item=100, call=100), caps) == items
-    assert affordable_items(Prices(call=100), caps) is None
+def test_what_is_left_of_the_lowest_cap_says_how_many_items_a_call_may_ask_for(caps: Caps, items: int | None) -> None:
+    totals = {Period.DAY: Total(100, 50, 50), Period.MONTH: Total(600, 50, 50)}
+    assert affordable_items(totals, caps, Prices(item=100, call=50, profile=100)) == items
+    assert affordable_items(totals, caps, Prices(call=100)) is None
 
 
 def test_the_forecast_goes_on_as_the_last_days_did() -> None:

@@ -100,7 +100,7 @@ def test_a_known_user_is_asked_for_by_number_and_x_only_for_newer_posts() -> Non
 @pytest.mark.parametrize(
     ("affordable", "page", "found"), [(None, "100", "100"), (500, "100", "100"), (12, "12", "12"), (3, "5", "10")]
 )
-def test_x_is_asked_for_no_more_posts_at_once_than_the_caps_are_sufficient_for(
+def test_x_is_asked_for_no_more_posts_at_once_than_the_caps_allow(
     affordable: int | None, page: str, found: str
 ) -> None:
     user = source_of(FEED, "@nasa", service="x")

@@ -73,8 +73,7 @@ def first(source: Source, progress: Progress, plan: WalkPlan) -> Request:
 
 
 def _most(plan: WalkPlan, service: str) -> JsonObject:
-    """Returns how many posts a page may have, if the spending caps are not sufficient for the largest one: it would
-    never be requested."""
+    """Returns how many posts a page may have, if the spending caps do not allow the largest one."""
     most = plan.affordable.get(service, LARGEST_PAGE)
     return {"most": most} if most < LARGEST_PAGE else {}
 
