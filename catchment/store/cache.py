@@ -20,9 +20,9 @@ from catchment.store import leases
 from catchment.store.database import Database, StorePart, Transaction, writes
 from catchment.store.item_fields import ItemView, to_moment
 from catchment.store.items.deletion import forgotten_names
-from catchment.store.items.item_writer import count_attempts
 from catchment.store.items.items import Items
 from catchment.store.items.views import COLUMNS
+from catchment.store.sources.metrics import count_attempts
 from catchment.store.sources.runs import note_results
 
 MOST = 201

@@ -23,7 +23,7 @@ with lazy_imports():
         change_feed,
         deletion,
         floor_audits,
-        item_writer,
+        follow_ups,
         items,
         page_writer,
         raw_items,
@@ -63,7 +63,7 @@ class Store:
     floor_audits = part(lambda store: floor_audits.FloorAudits(store.database))
     threads = part(lambda store: threads.Threads(store.database))
     shown_entries = part(lambda store: shown_entries.ShownEntryRows(store.database))
-    follow_ups = part(lambda store: item_writer.FollowUpQueue(store.database))
+    follow_ups = part(lambda store: follow_ups.FollowUpQueue(store.database))
     search = part(lambda store: search.Search(store.database))
     runs = part(lambda store: runs.Runs(store.database))
     rhythm_stats = part(lambda store: stats.RhythmStats(store.database))

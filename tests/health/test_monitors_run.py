@@ -16,7 +16,7 @@ from catchment.jobs import JOBS
 from catchment.model import Target
 from catchment.store.cache import CacheCounts
 from catchment.store.credentials import Terms
-from catchment.store.items.item_writer import count_attempts
+from catchment.store.sources.metrics import count_attempts
 from tests.town import TownApp
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)

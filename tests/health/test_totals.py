@@ -8,7 +8,7 @@ from datetime import timedelta
 from catchment.errors import ServerTrouble
 from catchment.health.metrics import Totals
 from catchment.store.cache import CacheCounts
-from catchment.store.items.item_writer import count_attempts
+from catchment.store.sources.metrics import count_attempts
 from tests.town import TownApp
 
 HOUR = timedelta(hours=1)

@@ -42,7 +42,7 @@ from catchment.store.cache import CacheCounts, CachedSet, CacheKey
 from catchment.store.delivery.webhooks import SealedWebhook
 from catchment.store.item_fields import to_json
 from catchment.store.items.deletion import Forget
-from catchment.store.items.item_writer import queue_follow_ups
+from catchment.store.items.follow_ups import queue_follow_ups
 from catchment.store.items.shown_entries import keep_shown
 from catchment.store.search.index import terms_of
 from catchment.store.sources.alerts import raise_alert

@@ -48,7 +48,7 @@ from catchment.store.item_fields import ItemView
 from catchment.store.items.change_feed import ChangeCursor
 from catchment.store.items.deletion import Forget
 from catchment.store.items.floor_audits import IncompleteThread
-from catchment.store.items.item_writer import queue_follow_ups, update_follow_ups
+from catchment.store.items.follow_ups import queue_follow_ups, update_follow_ups
 from catchment.store.items.items import ExportFilter
 from catchment.store.items.reparse import ReparseFilter
 from catchment.store.items.reply_counts import count_replies

@@ -1,24 +1,17 @@
-"""Writes items, revisions, sightings, tags and gaps in bulk. Every function is a step of one page's transaction.
+"""Writes items, revisions, sightings and tags in bulk. Every function is a step of one page's transaction.
 
-What to write is decided beforehand (`ItemChange`, `PageWrite`); here it only becomes rows. Follow-up
-requests are queued with the page that showed the change, and removed with the answer.
+What to write is decided beforehand (`ItemChange`, `PageWrite`); here it only becomes rows.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any, NamedTuple, cast
 
-import msgspec
-
 from catchment.clock import micros, moment
-from catchment.decoders import json_decoder
 from catchment.model import (
     Change,
     Counts,
-    FollowUp,
     Item,
     ItemChange,
     ItemValues,
@@ -27,8 +20,6 @@ from catchment.model import (
     PageWrite,
     RawAnswer,
     Reference,
-    Request,
-    Source,
     StoredItem,
     UnchangedItem,
     floor_key,
@@ -41,10 +32,11 @@ from catchment.policy.item_relations import (
     tags_of,
     writes_references,
 )
-from catchment.store.database import StorePart, Transaction
+from catchment.store.database import Transaction
 from catchment.store.delivery import events
 from catchment.store.item_fields import COLUMNS, item_row, to_json
 from catchment.store.items.deletion import forgotten_names
+from catchment.store.items.follow_ups import queue_follow_ups
 from catchment.store.items.views import add_appearances, add_points
 from catchment.store.row_mappers import encode
 from catchment.store.search.lists import (
@@ -54,64 +46,6 @@ from catchment.store.search.lists import (
     raise_heads,
     relist,
 )
-
-
-class FollowUpQueue(StorePart):
-    def of_source(self, source_id: int, limit: int) -> list[FollowUp]:
-        """Returns the follow-ups of a source, the longest waiting first."""
-        rows = self._db.read(
-            lambda tx: tx.all(
-                """
-                SELECT f.item_id, i.external_id, f.requests, f.asked_count
-                  FROM follow_ups f JOIN items i ON i.id = f.item_id
-                 WHERE f.source_id = ? ORDER BY f.waiting_since, f.item_id LIMIT ?
-                """,
-                source_id,
-                limit,
-            )
-        )
-        return [FollowUp(row[0], row[1], _requests_from(row[2]), row[3]) for row in rows]
-
-    def count(self, source_id: int) -> int:
-        """Returns how many items have pending follow-ups."""
-        row = self._db.read(lambda tx: tx.one("SELECT count(*) FROM follow_ups WHERE source_id = ?", source_id))
-        return int(row[0]) if row else 0
-
-
-def queue_follow_ups(
-    tx: Transaction, source: Source, requests_by_item: Sequence[tuple[int, Sequence[Request]]], now: int
-) -> None:
-    """Queue follow-ups about these items. New requests replace the old ones, which they include."""
-    tx.insert(
-        "follow_ups",
-        ("item_id", "source_id", "waiting_since", "asked_count", "requests"),
-        [(item_id, source.id, now, 0, _requests_text(requests)) for item_id, requests in requests_by_item],
-        "ON CONFLICT (item_id, source_id) DO UPDATE SET asked_count = 0, requests = excluded.requests",
-    )
-
-
-def update_follow_ups(tx: Transaction, source: Source, follow_ups: Sequence[FollowUp], at: datetime) -> None:
-    """Update the follow-ups after an answer: remaining requests go to the end of the queue."""
-    tx.many(
-        "DELETE FROM follow_ups WHERE item_id = ? AND source_id = ?",
-        [(follow_up.item_id, source.id) for follow_up in follow_ups if not follow_up.requests],
-    )
-    tx.many(
-        "UPDATE follow_ups SET waiting_since = ?, asked_count = ?, requests = ? WHERE item_id = ? AND source_id = ?",
-        [
-            (micros(at), follow_up.asked_count, _requests_text(follow_up.requests), follow_up.item_id, source.id)
-            for follow_up in follow_ups
-            if follow_up.requests
-        ],
-    )
-
-
-def _requests_text(requests: Sequence[Request]) -> str:
-    return msgspec.json.encode(requests).decode()
-
-
-def _requests_from(text: str) -> tuple[Request, ...]:
-    return json_decoder(tuple[Request, ...]).decode(text)
 
 
 class Written(NamedTuple):
@@ -464,35 +398,6 @@ def _note_aliases(tx: Transaction, page: Page, rows: Sequence[tuple[int, ItemCha
     )
 
 
-def write_gaps(tx: Transaction, page: Page, write: PageWrite, now: int) -> None:
-    if write.gap is not None:
-        gap = write.gap
-        tx.run(
-            """
-            INSERT INTO gaps (source_id, is_certain, from_at, to_at, from_ids, to_ids, cause, opened_at)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-            """,
-            page.source.id,
-            gap.is_certain,
-            micros(gap.from_at),
-            micros(gap.to_at),
-            to_json(gap.from_ids),
-            to_json(gap.to_ids),
-            gap.cause,
-            now,
-        )
-    sql = "UPDATE gaps SET closed_at = ?, closed_because = ? WHERE id = ? AND closed_at IS NULL"
-    tx.many(sql, [(now, because.code, gap_id) for gap_id, because in write.closed])
-    if write.narrowed is not None:
-        # What is left is another stretch, which gets attempts of its own.
-        tx.run(
-            "UPDATE gaps SET repaired_from_at = ?, to_ids = ?, attempt_count = 0 WHERE id = ? AND closed_at IS NULL",
-            micros(write.narrowed.to_at),
-            to_json(write.narrowed.to_ids),
-            write.narrowed.gap_id,
-        )
-
-
 def keep_raw(tx: Transaction, source_id: int, run_id: int, now: int, raw: RawAnswer) -> None:
     tx.run(
         """
@@ -528,23 +433,4 @@ def tell_collected(tx: Transaction, page: Page, counts: Counts, number: int, now
             "updated": counts.updated,
         },
         now,
-    )
-
-
-def count_all_attempts(tx: Transaction, attempts: Sequence[tuple[Source, Mapping[tuple[str, datetime], int]]]) -> None:
-    """Count the attempts of several sources: one statement for each platform."""
-    by_platform: dict[str, Counter[tuple[str, datetime]]] = {}
-    for source, outcomes in attempts:
-        if outcomes:
-            by_platform.setdefault(source.platform, Counter()).update(outcomes)
-    for platform, outcomes in sorted(by_platform.items()):
-        count_attempts(tx, platform, outcomes)
-
-
-def count_attempts(tx: Transaction, platform: str, outcomes: Mapping[tuple[str, datetime], int]) -> None:
-    tx.insert(
-        "attempts",
-        ("minute", "platform", "outcome", "count"),
-        [(micros(minute), platform, outcome, count) for (outcome, minute), count in sorted(outcomes.items())],
-        "ON CONFLICT (minute, platform, outcome) DO UPDATE SET count = attempts.count + excluded.count",
     )

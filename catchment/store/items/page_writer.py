@@ -49,13 +49,11 @@ from catchment.store.item_fields import (
     unchanged_item,
 )
 from catchment.store.items.deletion import forgotten_names
+from catchment.store.items.follow_ups import update_follow_ups
 from catchment.store.items.item_writer import (
-    count_all_attempts,
     keep_raw,
     lock_threads,
     tell_collected,
-    update_follow_ups,
-    write_gaps,
     write_items,
 )
 from catchment.store.items.rechecks import set_rechecks
@@ -71,6 +69,8 @@ from catchment.store.items.threads import (
 )
 from catchment.store.items.views import last_points
 from catchment.store.row_mappers import columns
+from catchment.store.sources.gaps import write_gaps
+from catchment.store.sources.metrics import count_all_attempts
 from catchment.store.sources.runs import note_change, note_page, set_progress, write_ends
 from catchment.store.spending import keep_walk, settle
 from catchment.store.write_group import WriteGroup

@@ -10,8 +10,8 @@ from catchment.model import Lease, NextRecheck, Record, Source, SourceState, Vis
 from catchment.store import leases
 from catchment.store.database import StorePart, Transaction, reads, writes
 from catchment.store.item_fields import to_micros, to_moment
-from catchment.store.items.item_writer import count_attempts
 from catchment.store.row_mappers import columns
+from catchment.store.sources.metrics import count_attempts
 from catchment.store.sources.runs import note_results
 
 _SOURCE = ", ".join(f"s.{name}" for name in columns(Source))

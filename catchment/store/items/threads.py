@@ -31,8 +31,8 @@ from catchment.model import (
 from catchment.store import leases
 from catchment.store.database import StorePart, Transaction, reads, writes
 from catchment.store.item_fields import to_json, to_micros
-from catchment.store.items.item_writer import count_attempts
 from catchment.store.row_mappers import columns
+from catchment.store.sources.metrics import count_attempts
 from catchment.store.sources.runs import note_results
 
 _THREAD = ", ".join(f"t.{name}" for name in columns(ThreadState))

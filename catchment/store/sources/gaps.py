@@ -8,10 +8,10 @@ from msgspec.structs import asdict
 
 from catchment.clock import micros
 from catchment.messages import Message, encode
-from catchment.model import CoverageState, Gap, Lease, Record, View
+from catchment.model import CoverageState, Gap, Lease, Page, PageWrite, Record, View
 from catchment.store import leases
 from catchment.store.database import StorePart, Transaction, placeholders, writes
-from catchment.store.item_fields import to_micros
+from catchment.store.item_fields import to_json, to_micros
 from catchment.store.row_mappers import columns
 
 _SHOWN = """
@@ -229,3 +229,33 @@ class Gaps(StorePart):
 
     def release(self, lease: Lease) -> None:
         self._db.write(lambda tx: leases.release(tx, lease))
+
+
+def write_gaps(tx: Transaction, page: Page, write: PageWrite, now: int) -> None:
+    """Open, close and narrow the gaps of a source, as a step of a page's transaction."""
+    if write.gap is not None:
+        gap = write.gap
+        tx.run(
+            """
+            INSERT INTO gaps (source_id, is_certain, from_at, to_at, from_ids, to_ids, cause, opened_at)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            page.source.id,
+            gap.is_certain,
+            micros(gap.from_at),
+            micros(gap.to_at),
+            to_json(gap.from_ids),
+            to_json(gap.to_ids),
+            gap.cause,
+            now,
+        )
+    sql = "UPDATE gaps SET closed_at = ?, closed_because = ? WHERE id = ? AND closed_at IS NULL"
+    tx.many(sql, [(now, because.code, gap_id) for gap_id, because in write.closed])
+    if write.narrowed is not None:
+        # What is left is another stretch, which gets attempts of its own.
+        tx.run(
+            "UPDATE gaps SET repaired_from_at = ?, to_ids = ?, attempt_count = 0 WHERE id = ? AND closed_at IS NULL",
+            micros(write.narrowed.to_at),
+            to_json(write.narrowed.to_ids),
+            write.narrowed.gap_id,
+        )

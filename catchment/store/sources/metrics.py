@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 from catchment.clock import EPOCH, micros, moment
-from catchment.model import Record
-from catchment.store.database import StorePart
+from catchment.model import Record, Source
+from catchment.store.database import StorePart, Transaction
 from catchment.store.item_fields import decode, to_json
 
 RECHECK_JOB = "recheck"
@@ -223,3 +224,22 @@ class Metrics(StorePart):
 _VISITS = "run_sources v JOIN runs r ON r.id = v.run_id JOIN sources s ON s.id = v.source_id"
 # Older records store a deferral as a failure without an answer.
 _DEFERRED = "(v.outcome = 'deferred' OR (v.error_code = 'SLOW_DOWN' AND v.http_status IS NULL))"
+
+
+def count_all_attempts(tx: Transaction, attempts: Sequence[tuple[Source, Mapping[tuple[str, datetime], int]]]) -> None:
+    """Count the attempts of several sources: one statement for each platform."""
+    by_platform: dict[str, Counter[tuple[str, datetime]]] = {}
+    for source, outcomes in attempts:
+        if outcomes:
+            by_platform.setdefault(source.platform, Counter()).update(outcomes)
+    for platform, outcomes in sorted(by_platform.items()):
+        count_attempts(tx, platform, outcomes)
+
+
+def count_attempts(tx: Transaction, platform: str, outcomes: Mapping[tuple[str, datetime], int]) -> None:
+    tx.insert(
+        "attempts",
+        ("minute", "platform", "outcome", "count"),
+        [(micros(minute), platform, outcome, count) for (outcome, minute), count in sorted(outcomes.items())],
+        "ON CONFLICT (minute, platform, outcome) DO UPDATE SET count = attempts.count + excluded.count",
+    )
