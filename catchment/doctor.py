@@ -169,7 +169,13 @@ def _database(settings: Settings) -> Iterator[Check]:
             yield _integrity(database)
         if schema == HEAD:
             yield _writability(database, settings)
-    if schema is None:
+    if schema is None and database.file is not None:
+        # There is a record only of databases that had items, at the place where they were.
+        helps = (
+            "if it had items, restore a backup (`catchment restore FILE`); otherwise, it is set up when it is needed"
+        )
+        yield Check("schema", f"the file {database.file} is there, but empty", "odd", helps)
+    elif schema is None:
         yield Check("schema", "the database is empty; it is set up when it is needed")
     elif outdated := mismatch(schema):
         what = f"the schema is {schema}; this version of catchment needs {HEAD}"

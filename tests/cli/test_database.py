@@ -286,6 +286,19 @@ def test_a_sound_backup_is_the_only_file_that_backup_leaves(catchment: Catchment
     assert len(catchment("items", "--limit", 50, "--json").lines) == 30
 
 
+def test_the_doctor_finds_an_emptied_database_odd_where_nothing_says_what_it_held(
+    catchment: Catchment, filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The home folder was moved: its record is of a database at another place."""
+    truncated(filled)
+    moved = filled.parent.rename(tmp_path / "moved")
+    monkeypatch.setenv("CATCHMENT_HOME", str(moved))
+    (finding,) = [finding for finding in catchment("doctor", "--json").json["findings"] if finding["about"] == "schema"]
+    assert finding["verdict"] == "odd"
+    assert finding["what"] == f"the file {moved / filled.name} is there, but empty"
+    assert "restore a backup" in finding["helps"]
+
+
 def test_the_doctor_sees_a_postgresql_that_was_emptied_or_cannot_be_written_to(
     catchment: Catchment, site: FeedSite, monkeypatch: pytest.MonkeyPatch, postgres_url: str
 ) -> None:
