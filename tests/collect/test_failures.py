@@ -70,7 +70,7 @@ def test_a_visit_whose_thread_ends_itself_does_not_keep_the_run_waiting(quick: T
     # A run that waits forever must not keep the tests waiting, too.
     run = Thread(target=lambda: results.extend(quick.collect()), daemon=True)
     run.start()
-    run.join(120)
+    run.join(600)
     assert {result.source_id: result.outcome for result in results} == {
         source.id: Outcome.FAILED,
         other.id: Outcome.SUCCEEDED,

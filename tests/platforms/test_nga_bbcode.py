@@ -171,11 +171,12 @@ def test_any_source_gives_balanced_html_with_all_of_its_words(parts: list[str]) 
 
 
 @pytest.mark.parametrize("tag", [*(f"[{tag}]" for tag in TAGS), "[", "[[", "[a", "[/b]", "[b=", "[td][tr]", "\n", "="])
-def test_a_million_tags_take_less_than_a_second(tag: str) -> None:
+def test_a_million_tags_take_seconds_and_no_more(tag: str) -> None:
     source = tag * 1_000_000
     begun = time.process_time()
     found = render(source)
-    assert time.process_time() - begun < 1
+    # Half a second of CPU time on a fast machine; hours if each tag looked at all others.
+    assert time.process_time() - begun < 30
     assert len(found.html) < 12 * len(source)
 
 
