@@ -157,6 +157,20 @@ def test_a_database_that_goes_away_under_load_and_comes_back_costs_nothing_but_a
         quick.close()
 
 
+def test_processes_with_nothing_to_do_register_again_when_the_database_is_back(deployment: Deployment) -> None:
+    url, clock = deployment.environ["CATCHMENT_DATABASE_URL"], {"CATCHMENT_CLOCK": "2026-06-01T00:00:00+00:00,60"}
+    quick = Deployment(deployment.folder / "quick", url, deployment.redis, **clock)
+    with quick.site:
+        beat, worker = quick.beat(), quick.worker(1)
+        registered = {process.pid for process in quick.living()}
+        assert len(registered) == 2
+        with refusing_connections(url):
+            for process in (worker, beat):
+                wait_for_line(process, "the database cannot be reached")
+        until(lambda: {process.pid for process in quick.living()} == registered)
+        quick.close()
+
+
 @contextmanager
 def refusing_connections(url: str) -> Iterator[None]:
     """PostgreSQL ends all sessions of this database, and refuses new ones."""
