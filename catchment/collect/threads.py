@@ -94,7 +94,7 @@ def paced(request: Request, kind: Kind, source: Source) -> Request:
     if not per_second or request.budget is not None:
         return request
     fallback = request.fallback and paced(request.fallback, kind, source)
-    return request.replace(budget=Budget(f"source {source.id}", 1, 1 / per_second), fallback=fallback)
+    return request.replace(budget=Budget(f"source {source.id}", 1, 1 / per_second, is_pace=True), fallback=fallback)
 
 
 # The list

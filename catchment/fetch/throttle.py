@@ -223,7 +223,9 @@ class Throttle:
         # A window of a second opens again at once, for whoever asks first: to lose some of these races is no reason to
         # put a walk of many pages off.
         is_soon_open = all(budget.window_seconds <= self._longest_wait.total_seconds() for budget in budgets)
-        give_up_at = self._clock.now() + self._longest_wait * (RACES if is_soon_open else 1)
+        # The next turn of a pace: its window, and the margin to it.
+        paces = (timedelta(seconds=1.2 * budget.window_seconds) for budget in budgets if budget.is_pace)
+        give_up_at = self._clock.now() + max(self._longest_wait * (RACES if is_soon_open else 1), *paces, timedelta())
         while True:
             missing = self._tokens.take_each(budgets, credential, self._clock.now())
             if missing is None:

@@ -264,6 +264,8 @@ class Budget(Record, frozen=True):
     is_per_credential: bool = False
     anonymous_limit: int | None = None
     """The limit of requests without a credential, if lower; None: the same limit."""
+    is_pace: bool = False
+    """How slowly pages follow each other: each request waits for its turn, however long the window is."""
 
     def of(self, credential: str | None) -> Budget:
         """Returns the budget that applies to requests with that credential."""

@@ -353,6 +353,14 @@ def test_a_long_wait_for_the_budget_ends_the_call(door, server):
     assert len(door.attempts) == 1
 
 
+def test_the_next_turn_of_a_pace_is_waited_for_however_slow_it_is(door, server):
+    door.platform = SomePlatform(budget=Budget("board 7", 1, 60.0, is_pace=True))
+    url = server.on("/", reply())
+    for _ in range(3):
+        door.ask(url)
+    assert [round(wait) for wait in door.clock.waits] == [65, 65]
+
+
 def test_every_step_of_a_redirect_uses_the_budget_but_other_hosts_do_not(door, server):
     door.platform = SomePlatform(hosts=("127.0.0.1",), budget=Budget("slow", 1, 60.0))
     server.on("/b", redirect(f"http://localhost:{server.port}/end"))
