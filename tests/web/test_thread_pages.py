@@ -100,7 +100,7 @@ def test_comments_are_a_tree_with_their_full_text_oldest_first(both: Desk) -> No
         (1, "text of b"),
     ]
     assert "24 reported, 5 stored." in page
-    assert "its setting `comments` is off" in page
+    assert "its setting <code>comments</code> is off" in page
     assert "已报告 24 条，已保存 5 条" in opened(both, f"/items/{ids['t3_a']}", language="zh-CN")
 
 
