@@ -164,7 +164,7 @@ class Watch:
         name, source_id = sighted.source.name, sighted.source.id
         if sighted.source.state != before.source.state:
             self._failing_since.pop(source_id, None)
-            yield Event(now, Happening.RETIRED, name, "is gone for good; its items are kept")
+            yield Event(now, Happening.RETIRED, name, "is permanently gone; its items are kept")
         elif sighted.progress.failure_count > before.progress.failure_count and source_id not in self._failing_since:
             self._failing_since[source_id] = now
             yield Event(

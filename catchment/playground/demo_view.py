@@ -46,7 +46,7 @@ _HEALTH = {
 _HEAD, _FIGURES, _FOOT, _FRAME = 3, 4, 1, 2
 """Lines that each of them takes."""
 _FREQUENT = (Happening.EDITED, Happening.LATE)
-_WORDS = {"probation": "failing", "retired": "gone for good"}
+_WORDS = {"probation": "failing"}
 _NARROW = 96
 """With fewer columns the lists stand one above the other rather than side by side."""
 
