@@ -96,8 +96,8 @@ class VisitRules(Record, frozen=True):
         tier = self.tiers.named(progress.tier) if kind.is_tiered else None
         wish = Wish(tier.sort, tier.time_filter, tier.limit) if tier else self.wish
         plans = schedule.walk_plans(kind, source, progress, wish, has_key=self.has_key(source))
-        given = {"keyed": self.keyed, "affordable": self.affordable}
-        return tuple(plan.replace(limit=self.limit or plan.limit, **given) for plan in plans)
+        conditions = {"keyed": self.keyed, "affordable": self.affordable}
+        return tuple(plan.replace(limit=self.limit or plan.limit, **conditions) for plan in plans)
 
     def has_key(self, source: Source) -> bool:
         """Whether there is a credential for requests: the source's own, or one in the pool."""

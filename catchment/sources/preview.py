@@ -23,7 +23,6 @@ from catchment.errors import (
 )
 from catchment.model import (
     Item,
-    Kind,
     Platform,
     Progress,
     Reading,
@@ -102,20 +101,16 @@ def _asked(visitor: Visitor, source: Source) -> Preview:
     platform, kind = visitor.platforms.needed(source.kind), visitor.platforms.kind(source.kind)
     assert kind is not None
     client = SourceClient(visitor.context, visitor.rules, source)
+    waiting = platform.first(source, Progress(), visitor.rules.walk_plans(kind, source, Progress())[0])
     try:
-        return _first_items(visitor, source, platform, kind, client)
+        for _ in range(_MOST_STEPS):
+            exchange = client.send(waiting[0], platform)
+            reading = client.read(exchange)
+            if reading.items or reading.skipped or reading.listed or not reading.follow:
+                return _previewed(_with_details(reading, client, platform), visitor, source, exchange.answer.url)
+            waiting = list(reading.follow)
     finally:
         client.book()
-
-
-def _first_items(visitor: Visitor, source: Source, platform: Platform, kind: Kind, client: SourceClient) -> Preview:
-    waiting = platform.first(source, Progress(), visitor.rules.walk_plans(kind, source, Progress())[0])
-    for _ in range(_MOST_STEPS):
-        exchange = client.send(waiting[0], platform)
-        reading = client.read(exchange)
-        if reading.items or reading.skipped or reading.listed or not reading.follow:
-            return _previewed(_with_details(reading, client, platform), visitor, source, exchange.answer.url)
-        waiting = list(reading.follow)
     raise Unreadable("{source}: several pages in a row contain no items", "check it in a browser", source=source.name)
 
 

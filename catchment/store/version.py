@@ -78,8 +78,8 @@ def mismatch(revision: str, head: str = HEAD) -> SchemaMismatch | None:
 
 def refuse_other(tx: Transaction, version: str) -> None:
     """Raises SchemaMismatch if the database has another schema by now."""
-    for found in tx.column("SELECT version_num FROM alembic_version"):
-        if (error := mismatch(found, version)) is not None:
+    for number in tx.column("SELECT version_num FROM alembic_version"):
+        if (error := mismatch(number, version)) is not None:
             raise error
 
 
