@@ -65,6 +65,13 @@ def test_a_list_of_which_nothing_can_be_used_is_a_mistake(catchment: Catchment) 
     assert "entry 1" in said.err
 
 
+def test_a_list_is_not_fetched_from_an_address(catchment: Catchment) -> None:
+    said = catchment("sources", "import", "https://user:hunter2@example.com/subscriptions.opml")
+    assert said.code == 2
+    assert "example.com/subscriptions.opml is an address, not a file — download the list first" in said.err
+    assert "hunter2" not in said.err
+
+
 @pytest.mark.parametrize("format", ["json", "csv"])
 def test_what_is_exported_can_be_imported_elsewhere_and_is_the_same(
     catchment: Catchment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str

@@ -250,6 +250,12 @@ def import_list(
     """
     if sum((starter, communities, file is not None)) != 1:
         raise InvalidInput("specify one list to import", "use FILE, --starter or --communities", field="file")
+    if file is not None and file.lower().startswith(("http://", "https://")):
+        raise InvalidInput(
+            f"{file} is an address, not a file",
+            "download the list first; to follow the address itself: `catchment sources add ADDRESS`",
+            field="file",
+        )
     listed = None if file is None else list_formats.read(_content(file, list_formats.MOST_BYTES))
     with context.opened_app("sources import", creates=True) as app:
         shipped = lists.STARTER if starter else lists.COMMUNITIES
