@@ -310,6 +310,10 @@ class App:
             if self.store.sources.of_target(X_USERS, target.address) is None:
                 sources_add.follow(self.store, self.secrets, self.platforms, X_USERS, target.address, self.clock.now())
 
+    def unscheduled_kinds(self) -> frozenset[str]:
+        """Kinds that are collected on request only."""
+        return frozenset() if self.settings.is_scraper_enabled else frozenset((X_USERS,))
+
     def rules(self) -> VisitRules:
         return visit_policy.VisitRules(
             self.intervals(),
@@ -321,7 +325,7 @@ class App:
             keeps_raw=self.settings.raw_answers_days > 0,
             wish=wish_of(self.settings),
             first_limits={X_USERS: self.settings.scraper_limit},
-            unscheduled=frozenset() if self.settings.is_scraper_enabled else frozenset((X_USERS,)),
+            unscheduled=self.unscheduled_kinds(),
         )
 
     def _affordable(self) -> dict[str, int]:

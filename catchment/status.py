@@ -254,7 +254,8 @@ class DeploymentStatus:
     def overdue(self, limit: int) -> list[int]:
         """The sources that should have been visited a while ago, and were not."""
         at = self.now - self._patience
-        ids = self._store.sources.overdue(self._app.intervals(), UNKNOWN_KIND_MINUTES, at, limit)
+        unscheduled = dict.fromkeys(self._app.unscheduled_kinds(), 0)
+        ids = self._store.sources.overdue(self._app.intervals(), UNKNOWN_KIND_MINUTES, at, limit, most=unscheduled)
         # A new source has as much time for its first visit.
         sources = self._store.sources.these(ids)
         return [source.id for source, progress in sources if progress.last_polled_at or source.created_at < at]
@@ -273,6 +274,7 @@ class DeploymentStatus:
             patience=self._patience,
             is_collecting=self.is_collected,
             closed=cooldowns.until(self._app.platforms.without_services, self.now),
+            unscheduled=self._app.unscheduled_kinds(),
             waiting_count=len(self.overdue(MOST_WAITING)),
         )
 

@@ -228,6 +228,8 @@ class Why(StrEnum):
     """The server asked us to wait."""
     DEFERRED = "deferred"
     """Our own limits (a budget, politeness, a cooldown) made it wait."""
+    UNSCHEDULED = "unscheduled"
+    """A setting ended the schedule of its kind: it is visited on request only."""
     NO_MONEY = "no_money"
     """A spending cap made it wait."""
     PROBATION = "probation"
@@ -252,6 +254,8 @@ class DeploymentFacts(Record, frozen=True):
     """A process visits the source right now."""
     closed: Mapping[str, datetime] = {}
     """The platforms in cooldown, and its end."""
+    unscheduled: frozenset[str] = frozenset()
+    """The kinds that are visited on request only."""
     waiting_count: int = 0
     """How many sources are overdue, this one included."""
 
@@ -277,6 +281,8 @@ def lateness(source: Source, progress: Progress, minutes: int, around: Deploymen
         return Lateness(Why.NO_PLATFORM)
     if around.is_held:
         return Lateness(Why.VISITING)
+    if source.kind in around.unscheduled:
+        return Lateness(Why.UNSCHEDULED)
     if due_at is None:
         is_old = around.now - source.created_at > around.patience
         return _overdue(source, source.created_at, around) if is_old else Lateness(Why.FIRST)

@@ -548,6 +548,22 @@ def test_switched_off_users_are_collected_on_request_only(scene: Scene) -> None:
     assert app.store.tasks.get(requested.task_id).state == "completed"
 
 
+def test_switched_off_users_are_not_late_and_their_page_says_why(scene: Scene) -> None:
+    source = scene.follow(f"@{user_name(WORLD, somebody('usual'), START)}", "x")
+    scene.visit(source)
+    scene.app.settings = replace(scene.app.settings, is_scraper_enabled=False)
+    scene.clock.advance(10 * 3_600)
+    for language, label, why in (
+        ("en", "on request only", "SCRAPER_ENABLED=false: it is collected on request only"),
+        ("zh", "仅按请求采集", "SCRAPER_ENABLED=false"),
+    ):
+        browser = Desk(cast(Any, scene)).browser(language)
+        page = plain(browser.get(f"/sources/{source.id}").text)
+        assert label in page
+        assert why in page
+        assert "late" not in plain(browser.get("/").text)
+
+
 def test_the_figures_behind_the_adaptive_limit_are_on_the_page(scene: Scene) -> None:
     source = scene.follow(f"@{user_name(WORLD, somebody('usual'), START)}", "twitterapi_io", limit=20)
     for _ in range(2):

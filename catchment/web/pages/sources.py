@@ -40,6 +40,7 @@ TONES = {
     Why.NO_PLATFORM: "quiet",
     Why.TOLD: "quiet",
     Why.DEFERRED: "quiet",
+    Why.UNSCHEDULED: "quiet",
     Why.NO_MONEY: "warn",
     Why.SILENT: "warn",
     Why.NOBODY: "warn",

@@ -284,6 +284,7 @@ NAMES: dict[str, dict[str, str]] = {
         "stuck": "late",
         "told": "asked to wait",
         "deferred": "deferred",
+        "unscheduled": "on request only",
         "no_money": "waiting: spending cap reached",
         "probation": "on probation",
         "failing": "failing",
@@ -312,6 +313,7 @@ NAMES: dict[str, dict[str, str]] = {
         "stuck": "It was due {at} and has not been collected. The job “Collect due sources” on the overview says more.",
         "told": "Its server asked us to wait. Next collection {at}.",
         "deferred": "Deferred: our own limits for this platform or host allow no request yet. Next collection {at}.",
+        "unscheduled": "SCRAPER_ENABLED=false: it is collected on request only, not on schedule.",
         "no_money": (
             "Deferred: the spending cap of its service allows no further request until {until}. It is tried again "
             "{at}, in case the cap was raised."
