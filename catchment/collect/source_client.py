@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
@@ -245,7 +245,11 @@ class SourceClient:
         """Returns the attempts since the last call, by outcome and minute."""
         untold = self._attempts[self._attempts_told :]
         self._attempts_told += len(untold)
-        return Counter((attempt.outcome, attempt.at.replace(second=0, microsecond=0)) for attempt in untold)
+        counts: dict[tuple[str, datetime], int] = {}
+        for attempt in untold:
+            outcome = attempt.outcome, attempt.at.replace(second=0, microsecond=0)
+            counts[outcome] = counts.get(outcome, 0) + 1
+        return counts
 
     def book(self) -> None:
         """Books calls that led to no page."""

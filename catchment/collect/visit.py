@@ -197,9 +197,10 @@ class Visitor:
         """Returns the source as its platform understands it, in case it was added before the platform was installed.
         Raises InvalidInput if the platform does not accept its target or settings."""
         source = claimed.source
+        if claimed.progress.last_success_at is not None or source.kind not in ANNOUNCED:
+            return claimed
         platform, kind = self.platforms.of_kind(source.kind), self.platforms.kind(source.kind)
-        is_checked = claimed.progress.last_success_at is not None or source.kind not in ANNOUNCED
-        if platform is None or kind is None or is_checked:
+        if platform is None or kind is None:
             return claimed
         address, settings = reinterpreted(platform, kind, source)
         if (address, settings) == (source.target, source.settings):

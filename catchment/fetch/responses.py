@@ -60,11 +60,11 @@ def read_headers(lines: list[bytes]) -> dict[str, str]:
 
 def validators(headers: dict[str, str]) -> tuple[str | None, str | None]:
     """Returns ETag and Last-Modified, each if it can be sent back: some servers put line breaks into them."""
-    etag, modified = (
-        value if (value := headers.get(name)) and len(value) <= _LONGEST_VALIDATOR and value.isprintable() else None
-        for name in ("etag", "last-modified")
-    )
-    return etag, modified
+    return _validator(headers.get("etag")), _validator(headers.get("last-modified"))
+
+
+def _validator(value: str | None) -> str | None:
+    return value if value and len(value) <= _LONGEST_VALIDATOR and value.isprintable() else None
 
 
 def keepable_headers(headers: dict[str, str]) -> dict[str, str]:
@@ -74,11 +74,11 @@ def keepable_headers(headers: dict[str, str]) -> dict[str, str]:
 
 def cache_seconds(headers: dict[str, str], now: datetime) -> int | None:
     """Returns for how many seconds the server expects nothing new; None if it does not say."""
-    control = headers.get("cache-control", "").lower()
-    if _NEVER_STORED.search(control):
-        return None
-    if max_age := _MAX_AGE.search(control):
-        return min(int(max_age[1]), LONGEST_CACHE_SECONDS)
+    if control := headers.get("cache-control", "").lower():
+        if _NEVER_STORED.search(control):
+            return None
+        if max_age := _MAX_AGE.search(control):
+            return min(int(max_age[1]), LONGEST_CACHE_SECONDS)
     # `Expires: 0` and other nonsense means "already expired", which is not a hint.
     expires = http_date(headers["expires"]) if "expires" in headers else None
     if expires is None:

@@ -72,10 +72,11 @@ class Reachability:
         if site.is_local:
             return
         self._reached(now)
-        self._unanswered.discard(site)
-        self._missed.update(self._unanswered)
         self._missed.pop(site, None)
-        self._unanswered.clear()
+        if self._unanswered:
+            self._unanswered.discard(site)
+            self._missed.update(self._unanswered)
+            self._unanswered.clear()
 
     def _reached(self, now: datetime) -> None:
         self._reached_at = now

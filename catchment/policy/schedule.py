@@ -168,6 +168,8 @@ def _chosen(kind: Kind, source: Source) -> dict[PlanPart, Any]:
 
 
 def _own_wish(kind: Kind, source: Source) -> Wish:
+    if not kind.fields:
+        return _NO_WISH
     chosen = _chosen(kind, source)
     return Wish(chosen.get(PlanPart.LISTING), chosen.get(PlanPart.TIME_FILTER), chosen.get(PlanPart.LIMIT))
 

@@ -92,7 +92,8 @@ class VisitRules(Record, frozen=True):
 
     def walk_plans(self, kind: Kind, source: Source, progress: Progress) -> tuple[WalkPlan, ...]:
         """Returns the walks of a visit to this source: its tier's come before those wanted for all communities."""
-        kind = kind.replace(base_limit=self.first_limits.get(kind.name, kind.base_limit))
+        if kind.name in self.first_limits:
+            kind = kind.replace(base_limit=self.first_limits[kind.name])
         tier = self.tiers.named(progress.tier) if kind.is_tiered else None
         wish = Wish(tier.sort, tier.time_filter, tier.limit) if tier else self.wish
         plans = schedule.walk_plans(kind, source, progress, wish, has_key=self.has_key(source))
@@ -440,7 +441,9 @@ def succeed(
 ) -> VisitState:
     """Ends a visit after everything wanted was requested and written, or nothing had changed."""
     progress = schedule.after_success(_polled(state.progress, polled_at or at), state.visit_counts)
-    progress = _tiered(state, progress).replace(last_error=None, last_error_code=None)
+    progress = _tiered(state, progress)
+    if progress.last_error is not None or progress.last_error_code is not None:
+        progress = progress.replace(last_error=None, last_error_code=None)
     due = schedule.next_due(state.interval(progress), state.hint_seconds, at)
     return _ended(
         state,
@@ -630,7 +633,7 @@ def _ended(
     if outcome in (Outcome.SUCCEEDED, Outcome.UNCHANGED):
         mark = progress.watermark.at if progress.watermark else None
     result = result.replace(outcome=outcome, finished_at=at, watermark_after=mark)
-    if due is not None:
+    if due is not None and (due.at, due.reason) != (progress.next_due_at, progress.due_reason):
         progress = progress.replace(next_due_at=due.at, due_reason=due.reason)
     if error is not None:
         result = result.replace(error_code=error.code, error=message, is_retryable=error.retryable)

@@ -63,7 +63,7 @@ def is_page(body: bytes) -> bool:
 
 def is_wall(body: bytes) -> bool:
     """Whether a page is a browser check or a captcha instead of the requested page."""
-    return is_page(body) and WALLS.search(body[:WALL_BYTES]) is not None
+    return bool(body) and is_page(body) and WALLS.search(body[:WALL_BYTES]) is not None
 
 
 def wall_refusal(answer: Answer, helps: Message | str) -> Refusal | None:

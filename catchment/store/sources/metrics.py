@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -228,10 +227,12 @@ _DEFERRED = "(v.outcome = 'deferred' OR (v.error_code = 'SLOW_DOWN' AND v.http_s
 
 def count_all_attempts(tx: Transaction, attempts: Sequence[tuple[Source, Mapping[tuple[str, datetime], int]]]) -> None:
     """Count the attempts of several sources: one statement for each platform."""
-    by_platform: dict[str, Counter[tuple[str, datetime]]] = {}
+    by_platform: dict[str, dict[tuple[str, datetime], int]] = {}
     for source, outcomes in attempts:
         if outcomes:
-            by_platform.setdefault(source.platform, Counter()).update(outcomes)
+            counts = by_platform.setdefault(source.platform, {})
+            for outcome, count in outcomes.items():
+                counts[outcome] = counts.get(outcome, 0) + count
     for platform, outcomes in sorted(by_platform.items()):
         count_attempts(tx, platform, outcomes)
 
