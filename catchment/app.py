@@ -307,8 +307,15 @@ class App:
         """Adds the users of SCRAPER_USERNAMES as sources, unless they are or were sources already."""
         for name in self.settings.scraper_usernames:
             target = self.platforms.needed(X_USERS).understand(name, X_USERS)
-            if self.store.sources.of_target(X_USERS, target.address) is None:
-                sources_add.follow(self.store, self.secrets, self.platforms, X_USERS, target.address, self.clock.now())
+            if self.store.sources.of_target(X_USERS, target.address) is not None:
+                continue
+            known, now = (self.store, self.secrets, self.platforms), self.clock.now()
+            if self.settings.is_scraper_enabled:
+                sources_add.follow(*known, X_USERS, target.address, now)
+            else:
+                # Not collected at once either: nobody asked for it, and it costs money.
+                request = sources_add.source_request(*known, X_USERS, target.address, now)
+                self.store.sources.follow_many([request], now)
 
     def unscheduled_kinds(self) -> frozenset[str]:
         """Kinds that are collected on request only."""

@@ -548,6 +548,18 @@ def test_switched_off_users_are_collected_on_request_only(scene: Scene) -> None:
     assert app.store.tasks.get(requested.task_id).state == "completed"
 
 
+def test_configured_users_are_added_and_not_collected_while_they_are_switched_off(scene: Scene) -> None:
+    app, name = scene.app, user_name(WORLD, somebody("usual"), START)
+    app.settings = replace(app.settings, scraper_usernames=(name,), is_scraper_enabled=False)
+    app.follow_configured()
+    assert app.scheduler().requested("test", "test") == app.scheduler().due("test", "test") == []
+    assert scene.asked() == []
+    # They are collected as soon as they are switched on.
+    app.settings = replace(app.settings, is_scraper_enabled=True)
+    [result] = app.scheduler().due("test", "test")
+    assert result.outcome == Outcome.SUCCEEDED
+
+
 def test_switched_off_users_are_not_late_and_their_page_says_why(scene: Scene) -> None:
     source = scene.follow(f"@{user_name(WORLD, somebody('usual'), START)}", "x")
     scene.visit(source)
