@@ -21,11 +21,11 @@ from catchment.web.api.params import After, Name, OfCategory, ResourcePage, Sour
 from catchment.web.api.params import after as cursor
 from catchment.web.api.schemas.common import PageSchema, failure
 from catchment.web.api.schemas.sources import (
+    AddedSource,
     ChangedSource,
     CollectorStatus,
     Communities,
     Coverage,
-    NewlyFollowed,
     NewSource,
     Pause,
     SourceSchema,
@@ -69,8 +69,8 @@ def _views(app: App, rows: Sequence[tuple[Source, Progress]]) -> list[SourceView
     return [source_view(source, progress, intervals) for source, progress in rows]
 
 
-@router.post("/sources", status_code=201, response_model=NewlyFollowed, responses=TAKEN | UNANSWERED)
-def follow_source(app: AppDep, body: NewSource, response: Response) -> dict[str, Any]:
+@router.post("/sources", status_code=201, response_model=AddedSource, responses=TAKEN | UNANSWERED)
+def add_source(app: AppDep, body: NewSource, response: Response) -> dict[str, Any]:
     """Add a source. With `check`, it is requested first. The collecting process starts on it within a second."""
     more = body.model_dump(exclude={"kind", "target", "check"})
     now, preview = app.clock.now(), None

@@ -164,7 +164,7 @@ class PreviewSchema(Resource):
     """What the first collection would store."""
 
 
-class NewlyFollowed(SourceSchema):
+class AddedSource(SourceSchema):
     """A source that was added."""
 
     preview: PreviewSchema | None = Field(description="Only with `check`.")
