@@ -99,16 +99,19 @@ class SourceView(View, frozen=True):
 
 _OF_SOURCE = tuple(name for name in SourceView.__struct_fields__ if name in Source.__struct_fields__)
 _OF_PROGRESS = {name: name for name in SourceView.__struct_fields__ if name in Progress.__struct_fields__} | {
-    "last_fetched_at": "last_polled_at", "fetch_count": "poll_count", "fetch_error_count": "failure_count"
+    "fetch_count": "poll_count", "fetch_error_count": "failure_count"
 }  # fmt: skip
 
 
 def source_view(source: Source, progress: Progress, intervals: Mapping[str, int]) -> SourceView:
     """Returns a source as CLI, API and pages show it; `intervals` are minutes by kind."""
     minutes, is_absent = interval_of(source, progress, intervals), lacks_platform(source)
+    # A source without a platform has its turn, and is skipped.
+    last_fetched_at = progress.last_success_at if is_absent else progress.last_polled_at
     values = {name: getattr(source, name) for name in _OF_SOURCE}
     values |= {name: getattr(progress, column) for name, column in _OF_PROGRESS.items()}
     values |= {
+        "last_fetched_at": last_fetched_at,
         "fetch_interval_minutes": minutes,
         "next_fetch_at": next_fetch_at(source, progress, minutes),
         "next_fetch_reason": _why(source, progress),
@@ -118,7 +121,7 @@ def source_view(source: Source, progress: Progress, intervals: Mapping[str, int]
         "posts_per_day": _rounded(progress.posts_per_day),
         "average_valid": _rounded(progress.average_valid),
         "fetch_stats": FetchStats(
-            progress.last_polled_at,
+            last_fetched_at,
             progress.last_fetched_count,
             progress.last_new_count,
             progress.poll_count,

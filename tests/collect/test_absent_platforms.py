@@ -92,6 +92,8 @@ def test_such_a_source_is_skipped_and_its_settings_may_be_changed(here: TownApp)
     assert (result.outcome, result.error) == (Outcome.SKIPPED, None)
     assert result.notes == ("no platform is installed for kind 'xhs_keyword'",)
     app = here.app
+    shown = source_view(*app.store.sources.with_progress(source.id), app.intervals())
+    assert (shown.last_fetched_at, shown.fetch_stats.last_fetch_at) == (None, None)
     changed = change(app.store, app.secrets, app.platforms, source.id, here.clock.now(), settings={"limit": "60"})
     assert changed.settings == {"limit": "60"}
 
