@@ -141,7 +141,7 @@ def cases(host: Callable[[str], str]) -> list[Case]:
             visits_before=1,
         ),
         Case("drip", (drip(1.0),), "TIMEOUT_ERROR", True, "did not answer in time", kind="custom_api"),
-        Case("cut", (cut(rss(entry(1)), 5000),), "NETWORK_ERROR", True, "only a part"),
+        Case("cut", (cut(rss(entry(1)), 5000),), "NETWORK_ERROR", True, "only part"),
         Case("garbage", (raw(b"\0\1\2 no http at all"),), "UNREADABLE", says="is not HTTP"),
         Case("charset", (reply(CHINESE.encode("gbk"), content_type="text/xml; charset=utf-8"),)),
         Case("not-gzip", (reply(rss(entry(1)), content_encoding="gzip"),), "UNREADABLE", says="claims to be gzip"),

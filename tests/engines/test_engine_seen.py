@@ -84,7 +84,7 @@ def test_the_command_status_shows_who_works_where_since_when_and_what_waits(
     monkeypatch.setenv("CELERY_BROKER_URL", town.settings.broker_url or "")
     # By the machine's time, as the command has it.
     town.clock.advance((datetime.now(UTC) - town.clock.now()).total_seconds())
-    assert re.search("Beat +not running, or it hangs", said(capsys, "status"))
+    assert re.search("Beat +not running, or not responding", said(capsys, "status"))
     worker, beat = town.another("worker crawler"), beat_of(town)
     worker.presence
     beat.tick()
