@@ -79,11 +79,14 @@ class Window:
             return False
         if self.place.is_by_arrival:
             return post.shown_from > before
+        # Answers that had to be repaired, between the two good ones, say what is known, too: a post that was let
+        # through after one of them slips in below its entries.
+        known_until = max(before, post.shown_from)
         # No newer than the answer that told of it: what is dated ahead is not beyond all that comes.
         told = (
             min(self.posts[entry.post].created_at, request.at)
             for request in self.told
-            if request.at <= before
+            if request.at <= known_until
             for entry in request.entries
         )
         newest = max(told, default=None)

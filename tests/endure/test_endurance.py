@@ -72,7 +72,7 @@ def test_a_few_users_of_x_cost_what_the_bill_says_and_with_caps_half_of_it(tmp_p
     assert verdict.figures["items"] > 50
     costs, capped = verdict.figures["cost"], verdict.figures["capped"]
     # That no day costs more than its cap, or than what was spent before it came, is part of the verdict.
-    assert all(0 < capped["fullest_days"][name] and capped["caps"][name] < costs[name]["bill"] for name in costs)
+    assert all(capped["fullest_days"][name] > 0 and capped["caps"][name] < costs[name]["bill"] for name in costs)
     # One account has no credits left: it is asked now and then whether that has changed.
     assert 0 < verdict.figures["used_up"]["twitterapi_io"] < verdict.figures["requests"] / 3
     billed = verdict.figures["billed"]["x"]

@@ -12,10 +12,10 @@ from catchment.platforms import installed
 from catchment.playground.log import Asked
 from catchment.playground.sites import Entry
 from catchment.playground.sites.x import tweet_id
-from catchment.playground.world import World
+from catchment.playground.world import Post, Timeline, World
 from endure.following import Followed, user
 from endure.judge import Findings, Trial
-from endure.missing import Floors, Missed, Span, good_walks
+from endure.missing import Floors, Missed, Span, Window, good_walks
 from endure.stored import PASSED_FOR, Held, Stored, ThreadRun, Visit, passed_for
 from endure.texts import Texts
 from endure.trial import IN_FLIGHT, START, beyond_budget, unvisited
@@ -214,6 +214,31 @@ def test_an_answer_that_nobody_came_back_from_excuses_nothing() -> None:
 def asked_at(seconds: float, place: int, **more: object) -> Asked:
     values = {"status": 200, "fault": None, "is_whole": True, "credential": "key"} | more
     return Asked(number=1, at=START + timedelta(seconds=seconds), host="h", path="/", place=place, **values)  # type: ignore[arg-type]
+
+
+def missed_in_a_window(shown_from: float) -> tuple[str, ...]:
+    """A window of three posts is read after 1 and 9 hours, and in between, after 3, from an answer that had to be
+    repaired. A post is dated 2 hours, and appears after `shown_from` of them; nobody was shown it."""
+    feed = World(7, START, 1, 1.0).places[0]
+    place = feed.replace(pace=feed.pace.replace(window=3), is_by_arrival=False)
+    hours = {"a": 0.0, "b": 0.5, "missed": 2.0, "c": 2.5, "d": 2.8, "e": 8.0, "f": 8.5}
+    versions = World(7, START, 1, 1.0).posts(feed)[0].versions
+    posts = [
+        Post(name, place.number, number, START + at * HOUR, START + at * HOUR, versions, "", (), "en")
+        for number, (name, at) in enumerate(hours.items())
+    ]
+    posts[2] = posts[2].replace(shown_from=START + shown_from * HOUR)
+    told = [
+        asked_at(at * 3600, place.number, entries=tuple(Entry(name, 1, name) for name in names))
+        for at, names in ((1, "ab"), (3, "cd"), (9, "def"))
+    ]
+    return Window(Timeline(place, tuple(posts)), (), timedelta(), told, [told[0], told[2]]).missed().unexplained
+
+
+def test_a_post_that_slips_in_below_a_repaired_answer_is_not_owed_and_one_that_was_there_before_is() -> None:
+    assert missed_in_a_window(shown_from=4.0) == ()
+    [words] = missed_in_a_window(shown_from=2.0)
+    assert words.startswith("missed of ")
 
 
 def test_a_source_whose_every_visit_failed_is_unvisited_unless_its_place_never_answered_well() -> None:
