@@ -104,6 +104,13 @@ class Window:
         return any(gap[0] - self.slack <= at <= gap[1] + self.slack for at in (post.created_at, post.shown_from))
 
 
+def _is_gone_from(post: Post, walk: Span) -> bool:
+    """Whether the post was not there when a walk began, or was removed while it went on, perhaps just before its page
+    was read."""
+    is_removed_during = post.removed_at is not None and walk.began < post.removed_at <= walk.ended
+    return post.is_removed(walk.began) or is_removed_during
+
+
 STALE = "stale"
 """The fault of an answer that is an old copy."""
 WALKS_ENOUGH = 3
@@ -146,7 +153,7 @@ class Pages:
                 continue
             first = bisect_left(self.walks, self._listed_from(post), key=lambda walk: walk.began)
             later = self.walks[first : first + WALKS_ENOUGH]
-            is_gone = any(post.is_removed(walk.began) for walk in later)
+            is_gone = any(_is_gone_from(post, walk) for walk in later)
             if len(later) < WALKS_ENOUGH or is_gone or any(self._may_slip(post, walk, posts) for walk in later):
                 unseen += 1
                 continue

@@ -13,9 +13,9 @@ from catchment.playground.log import Asked
 from catchment.playground.sites import Entry
 from catchment.playground.sites.x import tweet_id
 from catchment.playground.world import Post, Timeline, World
-from endure.following import Followed, user
+from endure.following import Followed, Manner, user
 from endure.judge import Findings, Trial
-from endure.missing import Floors, Missed, Span, Window, good_walks
+from endure.missing import Floors, Missed, Pages, Span, Window, good_walks
 from endure.stored import PASSED_FOR, Held, Stored, ThreadRun, Visit, passed_for
 from endure.texts import Texts
 from endure.trial import IN_FLIGHT, START, beyond_budget, unvisited
@@ -239,6 +239,28 @@ def test_a_post_that_slips_in_below_a_repaired_answer_is_not_owed_and_one_that_w
     assert missed_in_a_window(shown_from=4.0) == ()
     [words] = missed_in_a_window(shown_from=2.0)
     assert words.startswith("missed of ")
+
+
+@pytest.mark.parametrize("ends_after_seconds", [-30, 30])
+def test_a_post_that_is_removed_while_its_pages_are_read_is_not_owed(ends_after_seconds: int) -> None:
+    """It is restored before the next walk; in one of the cases, the first walk ends before it is removed."""
+    world = World(7, START, 0, 7.0, others={"json_api": 3})
+    place, post = next(
+        (place, post)
+        for place in world.places
+        for post in world.posts(place)
+        if post.restored_at is not None and post.removed_at is not None and post.removed_at > START + 2 * HOUR
+    )
+    assert post.removed_at is not None
+    assert post.restored_at is not None
+    minute = timedelta(minutes=1)
+    walks = [Span(post.shown_from - minute, post.shown_from - minute)]
+    walks += [Span(post.removed_at - minute, post.removed_at + timedelta(seconds=ends_after_seconds))]
+    walks += [Span(post.restored_at + number * HOUR, post.restored_at + number * HOUR) for number in (1, 2)]
+    stored = {other.id: START for other in world.posts(place) if other is not post}
+    manner = Manner("custom_api", "http://127.0.0.1/api", walk="pages")
+    missed = Pages(world, place, manner, (), timedelta(), walks, stored).missed()
+    assert [words.split()[0] for words in missed.unexplained] == ([] if ends_after_seconds > 0 else [post.id])
 
 
 def test_a_source_whose_every_visit_failed_is_unvisited_unless_its_place_never_answered_well() -> None:
