@@ -102,8 +102,9 @@ def _read_rest(
 
 
 def _is_cut_right(reading: Reading, count: int) -> bool:
-    """Whether each of this many entries is one item, and nothing had to be repaired."""
-    return len(reading.items) == count and not (reading.skipped or reading.notes or reading.is_torn)
+    """Whether each of this many entries is one item, and nothing had to be repaired or decoded by a guess."""
+    is_as_sent = not (reading.skipped or reading.notes or reading.is_torn or reading.is_transcoded)
+    return is_as_sent and len(reading.items) == count
 
 
 def _are_told_apart(items: Sequence[Item]) -> bool:

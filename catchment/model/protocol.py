@@ -230,6 +230,8 @@ class Reading(Record, frozen=True):
     """The listing has no page after this one."""
     is_torn: bool = False
     """The answer is truncated: the items here are complete, but there were more."""
+    is_transcoded: bool = False
+    """The body was not UTF-8 as it is labelled: its text depends on more of it than each entry's own bytes."""
     is_unfinished: bool = False
     """Something is not available yet but will be: the next visit must ask again, even if the listing looks
     unchanged."""

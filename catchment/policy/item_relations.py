@@ -1,16 +1,13 @@
-"""How a changed item relates to others: tags, aliases, references, lists; and how its history begins. Pure."""
+"""How a changed item relates to others: tags, aliases, references, lists. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from catchment.model import Item, ItemChange, ItemValues, StoredItem
+from catchment.model import Item, ItemChange, StoredItem
 
 Tag = tuple[str, str]
 """Origin and name."""
-
-FIRST_STATE: ItemValues = {"version": 1, "volatile_until": None, "volatile_count": 0}
-"""How the history of a new item begins."""
 
 
 def tags_of(names: Sequence[str], item: Item) -> list[Tag]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import cache, wraps
 from pathlib import Path
 from threading import RLock
+from types import MappingProxyType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from catchment import installation, logs
@@ -104,22 +105,30 @@ class Transaction:
         if rows:
             self.cursor.executemany(self._spoken(sql), rows)
 
-    def insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], tail: str = "") -> int:
-        """Insert many rows at once; `tail` may be ON CONFLICT … Returns the number of rows written."""
+    def insert(
+        self,
+        table: str,
+        columns: Sequence[str],
+        rows: Sequence[Sequence[Any]],
+        tail: str = "",
+        literals: Mapping[str, str] = MappingProxyType({}),
+    ) -> int:
+        """Insert many rows at once; `tail` may be ON CONFLICT … `literals` are values in SQL that all rows share, by
+        column. Returns the number of rows written."""
         if not rows:
             return 0
-        names = ", ".join(columns)
+        names, shared = ", ".join((*columns, *literals)), "".join(f", {value}" for value in literals.values())
         if self.is_postgres:
             # One array per column: a single round trip, however many rows there are.
             arrays = ", ".join(f"%s::{_array_type(table, column)}" for column in columns)
             self.cursor.execute(
-                f"INSERT INTO {table} ({names}) SELECT * FROM unnest({arrays}) {tail}",
+                f"INSERT INTO {table} ({names}) SELECT *{shared} FROM unnest({arrays}) {tail}",
                 [list(column) for column in zip(*rows, strict=True)],
                 binary=True,
             )
         else:
             marks = ", ".join("?" * len(columns))
-            self.cursor.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks}) {tail}", rows)
+            self.cursor.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks}{shared}) {tail}", rows)
         return int(self.cursor.rowcount)
 
     def update(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:

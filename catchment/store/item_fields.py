@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
@@ -13,7 +13,7 @@ from msgspec.structs import astuple
 from catchment.clock import micros, moment
 from catchment.messages import Message
 from catchment.model import Item, Media, Record, Reference, StoredItem, UnchangedItem
-from catchment.store.row_mappers import field_types, mapper, row_builder
+from catchment.store.row_mappers import default_tester, field_types, mapper, row_builder
 
 
 def _sentence(value: object) -> str:
@@ -199,10 +199,46 @@ SHOWN = tuple(name for name in ItemView.__struct_fields__ if name in COLUMNS)
 """The columns that are shown."""
 _STATED = {name for name in COLUMNS if name in Item.__struct_fields__} - {"created_at", "last_reply_at", "is_partial"}
 """Columns that hold what the platform stated, as it stated it."""
-WRITER_COLUMNS = frozenset(COLUMNS.keys() - _STATED)
-"""Columns whose values the writer decides."""
-item_row = row_builder(Item, tuple(COLUMNS), WRITER_COLUMNS)
-"""Makes the row of a new item: from the item, and from the values of `WRITER_COLUMNS`, encoded."""
+
+
+class NewRows(NamedTuple):
+    """How new items are inserted: with a value for each of the columns, and the same literals for all rows."""
+
+    columns: tuple[str, ...]
+    literals: Mapping[str, str]
+    row: Callable[[Item, Mapping[str, Any], Mapping[str, Any]], tuple[Any, ...]]
+    """Makes the row of an item: from the item, from the values decided for it, and from those of all new items of its
+    page (`PAGE_COLUMNS`); both encoded."""
+
+
+PAGE_COLUMNS = frozenset(
+    (
+        *("platform", "source_id", "first_seen_at", "content_last_changed_at", "applied_at"),
+        *("change_number", "content_change_number", "fingerprint_rule"),
+    )
+)
+_DECIDED = frozenset(COLUMNS.keys() - _STATED - PAGE_COLUMNS)
+_FIRST = {"version": "1", "volatile_until": "NULL", "volatile_count": "0"}
+"""How the history of an item begins."""
+_USUAL = {"external_id", "scope", "kind", "title", "text", "html", "url", "author", "author_id", "tags", "language"}
+_UNUSUAL = sorted(_STATED - _USUAL)
+_BLANK = {
+    name: "FALSE" if TYPES[name].type is bool else "'[]'" if TYPES[name].is_list else "NULL"
+    for name in (*_UNUSUAL, "last_reply_at", "parent_id", "is_partial")
+}
+
+
+def _new_rows(literals: Mapping[str, str]) -> NewRows:
+    columns = tuple(name for name in COLUMNS if name not in literals)
+    return NewRows(columns, literals, row_builder(Item, columns, _DECIDED, PAGE_COLUMNS))
+
+
+WHOLE_ROWS = _new_rows(_FIRST)
+BARE_ROWS = _new_rows(_FIRST | _BLANK)
+"""For pages of nothing but bare items: half of the columns are blank for all of them, and binding a blank to a
+statement costs as much as binding a number."""
+is_bare = default_tester(Item, (*_UNUSUAL, "last_reply_at", "parent_floor", "references", "is_partial", "lacks_text"))
+"""Whether an item states nothing but what entries of feeds usually state: content, author, tags, language."""
 
 
 _STORED = {name: f"i.{name}" for name in StoredItem.__struct_fields__ if name in COLUMNS} | {

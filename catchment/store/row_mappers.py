@@ -13,7 +13,7 @@ Mappers are compiled once for each record and list of columns: they are as fast 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from enum import StrEnum
 from functools import cache
@@ -179,19 +179,30 @@ def encode_list(values: tuple[Any, ...]) -> str:
 
 
 def row_builder(
-    record: type[R], names: tuple[str, ...], decided: frozenset[str]
-) -> Callable[[R, Mapping[str, Any]], tuple[Any, ...]]:
-    """Returns a function that makes a row of these columns: the `decided` ones from a mapping, which has them encoded,
-    the others from the record. A flag that is not stated is stored as false."""
+    record: type[R], names: tuple[str, ...], decided: frozenset[str], shared: frozenset[str]
+) -> Callable[[R, Mapping[str, Any], Mapping[str, Any]], tuple[Any, ...]]:
+    """Returns a function that makes a row of these columns: the `decided` ones from a mapping and the `shared` ones
+    from another, which is the same for many rows; both have them encoded. The others come from the record. A flag that
+    is not stated is stored as false."""
     types = field_types(record)
-    flags = {name for name in names if name in types and types[name] == FieldType(bool, True)}
-    values = [f"given[{name!r}]" if name in decided else _encoding(f"record.{name}", types[name]) for name in names]
-    values = [f"({value} or False)" if name in flags else value for name, value in zip(names, values, strict=True)]
+
+    def value(name: str) -> str:
+        if name in decided or name in shared:
+            return f"{'decided' if name in decided else 'shared'}[{name!r}]"
+        encoded = _encoding(f"record.{name}", types[name])
+        return f"({encoded} or False)" if types[name] == FieldType(bool, True) else encoded
+
+    code = f"lambda record, decided, shared: ({', '.join(map(value, names))},)"
     scope = {"micros": micros, "encode_list": encode_list}
-    return cast(
-        Callable[[R, Mapping[str, Any]], tuple[Any, ...]],
-        _compiled(f"lambda record, given: ({', '.join(values)},)", scope),
-    )
+    return cast(Callable[[R, Mapping[str, Any], Mapping[str, Any]], tuple[Any, ...]], _compiled(code, scope))
+
+
+def default_tester(record: type[R], names: Collection[str]) -> Callable[[R], bool]:
+    """Returns a function that tests whether all of these fields have their default: None, false or an empty tuple."""
+    tests = [
+        f"record.{name} is None" if field_types(record)[name].is_optional else f"not record.{name}" for name in names
+    ]
+    return cast(Callable[[R], bool], _compiled(f"lambda record: {' and '.join(tests)}", {}))
 
 
 def _encoding(value: str, field: FieldType) -> str:

@@ -146,6 +146,23 @@ def test_all_is_parsed_again_after_an_answer_that_was_not_stored_whole(quick: To
     assert sorted(parsed) == ["p0", "p1", "p2", "p3", "p4"]
 
 
+def test_all_is_parsed_again_where_a_new_entry_is_not_utf8(quick: TownApp, parsed: list[str]) -> None:
+    feed = posted(quick)
+    source = quick.follow(feed)
+    quick.collect(source)
+    parsed.clear()
+    feed.post("p4", "Ünö", at=quick.clock.now())
+    latin = feed.body().replace("Ünö".encode(), "Ünö".encode("latin-1"))
+    for _ in range(2):
+        feed.says.append(lambda request, now: Answer(200, {}, latin + b" ", request.url, now))
+        feed.says.append(lambda request, now: Answer(200, {}, latin, request.url, now))
+    for _ in range(2):
+        quick.collect(source)
+        assert {"p0", "p1", "p2", "p3", "p4"} <= {*parsed}
+        parsed.clear()
+    assert quick.item("p4")["text"] == "Ünö"
+
+
 def test_an_entry_with_the_id_of_an_unchanged_one_is_told_apart_from_it(quick: TownApp) -> None:
     feed = posted(quick)
     source = quick.follow(feed)

@@ -54,7 +54,6 @@ def test_sections_and_comments_hide_no_end_of_an_entry() -> None:
         rss(b"<item><title>One</title></item >"),
         rss(b"<items/>"),
         b"<!DOCTYPE rss [<!ENTITY a 'b'>]>" + rss(ENTRY),
-        rss(ENTRY.replace(b"One", "Ünö".encode("latin-1"))),
         rss(ENTRY).replace(b'"1.0"?', b'"1.0" encoding="gbk"?'),
         rss(ENTRY).decode().encode("utf-16"),
         b"[]",

@@ -21,6 +21,7 @@ from catchment.model import (
 )
 from catchment.store import Store
 from catchment.store.database import RETRIES, Database, Transaction
+from catchment.store.item_fields import COLUMNS, PAGE_COLUMNS
 from catchment.store.items.deletion import Forget
 from catchment.store.items.items import ExportFilter
 from catchment.text.clean import FINGERPRINT_RULE, fingerprint
@@ -63,6 +64,25 @@ def test_a_key_that_is_taken_for_good_fails_in_the_end(desk: Desk) -> None:
     with pytest.raises(StoreError):
         desk.store.database.write(action)
     assert len(tries) == (RETRIES if desk.store.database.is_postgres else 1)
+
+
+# ── rows ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_item_that_states_little_is_stored_the_same_beside_one_that_states_much(desk: Desk) -> None:
+    much = post("much", score=3, is_pinned=True, media=(Media("https://a.example/a.png"),), title_prefixes=("x",))
+    alone, beside = (desk.claim(desk.follow(name)) for name in ("https://a.example/", "https://b.example/"))
+    stated = {"title": "A title", "tags": ("t",), "language": "en", "author": "Ann", "author_id": "a1"}
+    desk.write(alone, [post("a", **stated)])
+    desk.write(beside, [post("b", **stated), much])
+    columns = [name for name in COLUMNS if name not in PAGE_COLUMNS | {"id", "external_id", "scope", "fingerprint"}]
+    rows = desk.rows("items", f"external_id, {', '.join(columns)}")
+    by_id = {row[0]: dict(zip(columns, row[1:], strict=True)) for row in rows}
+    assert by_id["a"] == by_id["b"]
+    assert [by_id["a"][name] for name in ("version", "media", "score")] == [1, "[]", None]
+    assert [by_id["much"][name] for name in ("version", "score")] == [1, 3]
+    assert not by_id["a"]["is_pinned"]
+    assert by_id["much"]["is_pinned"]
 
 
 # ── others who write at the same moment ───────────────────────────────────────────────────────────────────────────

@@ -25,7 +25,6 @@ from catchment.model import (
     floor_key,
 )
 from catchment.policy.item_relations import (
-    FIRST_STATE,
     Tag,
     aliases_of,
     may_move_in_lists,
@@ -34,7 +33,7 @@ from catchment.policy.item_relations import (
 )
 from catchment.store.database import Transaction
 from catchment.store.delivery import events
-from catchment.store.item_fields import COLUMNS, item_row, to_json
+from catchment.store.item_fields import BARE_ROWS, WHOLE_ROWS, is_bare, to_json
 from catchment.store.items.deletion import forgotten_names
 from catchment.store.items.follow_ups import queue_follow_ups
 from catchment.store.items.views import add_appearances, add_points
@@ -122,34 +121,37 @@ def _answered_before(tx: Transaction, page: Page, first_id: int, new: Sequence[I
 
 
 def _insert_items(tx: Transaction, page: Page, new: Sequence[tuple[int, ItemChange]], number: int, now: int) -> None:
+    shape = BARE_ROWS if all(is_bare(change.item.item) for _, change in new) else WHOLE_ROWS
+    shared = {
+        "platform": page.source.platform,
+        "source_id": page.source.id,
+        "first_seen_at": now,
+        "content_last_changed_at": now,
+        "applied_at": now,
+        "change_number": number,
+        "content_change_number": number,
+        "fingerprint_rule": page.fingerprint_rule,
+    }
     rows, seen, rechecks = [], [], []
     tagged: list[tuple[Tag, int]] = []
     for item_id, change in new:
-        item = change.item
+        refined, item = change.item, change.item.item
         decided = {name: encode(value) for name, value in change.values.items()}
-        decided |= FIRST_STATE | {
-            "id": item_id,
-            "platform": page.source.platform,
-            "source_id": page.source.id,
-            "first_seen_at": now,
-            "content_last_changed_at": now,
-            "applied_at": now,
-            "change_number": number,
-            "content_change_number": number,
-            "is_text_cut": item.is_text_cut,
-            "fingerprint": item.fingerprint,
-            "fingerprint_rule": page.fingerprint_rule,
-            "is_partial": item.item.is_short,
-            "parent_id": item.item.parent_id,
-        }
-        tagged_item = item.item.replace(tags=item.item.all_tags) if item.item.title_prefixes else item.item
-        rows.append(item_row(tagged_item, decided))
+        decided["id"] = item_id
+        decided["is_text_cut"] = refined.is_text_cut
+        decided["fingerprint"] = refined.fingerprint
+        if shape is WHOLE_ROWS:
+            decided["is_partial"] = item.is_short
+            decided["parent_id"] = item.parent_id
+        if item.title_prefixes:
+            item = item.replace(tags=item.all_tags)
+        rows.append(shape.row(item, decided, shared))
         seen.append((page.source.id, decided["ordered_at"], item_id, now, now))
-        if tagged_item.tags:
-            tagged += [(tag, item_id) for tag in tags_of(tagged_item.tags, item.item)]
+        if item.tags:
+            tagged += [(tag, item_id) for tag in tags_of(item.tags, refined.item)]
         if change.recheck_at is not None:
             rechecks.append((item_id, page.source.platform, page.source.id, micros(change.recheck_at), 0, 0))
-    tx.insert("items", tuple(COLUMNS), rows)
+    tx.insert("items", shape.columns, rows, literals=shape.literals)
     _link_floors(tx, page.source.platform, [(item_id, change.item.item) for item_id, change in new], number)
     add_sightings(tx, page, seen)
     _tag(tx, tagged, now)

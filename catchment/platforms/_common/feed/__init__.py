@@ -44,7 +44,7 @@ def read_feed(answer: Answer, request: Request) -> Reading | None:
         tree = markup.strict(encoded)
     reading = _feed(text, answer.url, tree)
     if reading is not None:
-        return reading
+        return reading.replace(is_transcoded=True)
     if any(sign in text[:100_000].lower() for sign in HTML_SIGNS):
         return None
     raise Unreadable(

@@ -17,14 +17,14 @@ DATES = pattern(rb"<(lastBuildDate|pubDate|updated)>[^<]*</\1>")
 
 
 def pieces(answer: Answer) -> Pieces | None:
-    """Returns where the entries of an RSS 2.0 or Atom feed in UTF-8 are; None for anything else, and for a feed that
-    may have to be repaired."""
+    """Returns where the entries of an RSS 2.0 or Atom feed are; None for anything else, for a feed that may have to be
+    repaired, and for one that is not labelled as UTF-8. Whether it is UTF-8, parsing it shows (`is_transcoded`)."""
     body = answer.body
     root = ROOT.search(body, 0, ROOT_WITHIN)
     if root is None or charset.claimed(body, answer.headers.get("content-type")) not in (None, "utf-8"):
         return None
     entries = _spans(body, ENTRIES[root[1]])
-    if not entries or not _is_utf8(body):
+    if not entries:
         return None
     edges = [0, *(edge for entry in entries for edge in entry), len(body)]
     between = (body[edges[at] : edges[at + 1]].strip() for at in range(0, len(edges), 2))
@@ -73,14 +73,4 @@ def _is_hidden(body: bytes, place: int, start: int) -> bool:
         if not at <= end < place:
             return True
         at = body.find(b"!", end + 1, place)
-    return True
-
-
-def _is_utf8(body: bytes) -> bool:
-    if body.isascii():
-        return True
-    try:
-        body.decode()
-    except UnicodeDecodeError:
-        return False
     return True
