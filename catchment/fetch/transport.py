@@ -261,13 +261,14 @@ class CurlConnection:
         self._timeout_ms = 0
         self._tunnel: str | None = None
         self._is_plain_get = True
+        self._has_authorities = False
+        """Looking up where they are takes some milliseconds."""
         self._curl = pycurl.Curl()
         for option, value in (
             (pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS),
             (pycurl.PROXY, proxy or ""),
             (pycurl.NOPROXY, ""),
             (pycurl.NOSIGNAL, 1),
-            (pycurl.CAINFO, certifi.where()),
             (pycurl.USERAGENT, settings.user_agent),
             (pycurl.CONNECTTIMEOUT_MS, _milliseconds(settings.connect_timeout_seconds)),
             (pycurl.MAXAGE_CONN, _RESTING_SECONDS),
@@ -294,6 +295,9 @@ class CurlConnection:
         if self._is_proxied:
             self._tunnel_to(host)
         curl.setopt(pycurl.URL, step.sent_to)
+        if not self._has_authorities and step.sent_to.startswith("https:"):
+            curl.setopt(pycurl.CAINFO, certifi.where())
+            self._has_authorities = True
         if (timeout_ms := _milliseconds(timeout_seconds)) != self._timeout_ms:
             curl.setopt(pycurl.TIMEOUT_MS, timeout_ms)
             self._timeout_ms = timeout_ms
