@@ -77,6 +77,9 @@ class Window:
         no reader can tell such a listing from one into which nothing slipped."""
         if post.is_removed(after):
             return False
+        if any(before < request.at < after and post.is_removed(request.at) for request in self.told):
+            # An answer that had to be repaired came while it was away: it slips back in below entries of that answer.
+            return False
         if self.place.is_by_arrival:
             return post.shown_from > before
         # Answers that had to be repaired, between the two good ones, say what is known, too: a post that was let

@@ -216,11 +216,14 @@ def asked_at(seconds: float, place: int, **more: object) -> Asked:
     return Asked(number=1, at=START + timedelta(seconds=seconds), host="h", path="/", place=place, **values)  # type: ignore[arg-type]
 
 
-def missed_in_a_window(shown_from: float) -> tuple[str, ...]:
+def missed_in_a_window(
+    shown_from: float = 2.0, away: tuple[float, float] | None = None, *, is_by_arrival: bool = False
+) -> tuple[str, ...]:
     """A window of three posts is read after 1 and 9 hours, and in between, after 3, from an answer that had to be
-    repaired. A post is dated 2 hours, and appears after `shown_from` of them; nobody was shown it."""
+    repaired. A post is dated 2 hours, and appears after `shown_from` of them; nobody was shown it. `away`: it is removed
+    and restored after so many."""
     feed = World(7, START, 1, 1.0).places[0]
-    place = feed.replace(pace=feed.pace.replace(window=3), is_by_arrival=False)
+    place = feed.replace(pace=feed.pace.replace(window=3), is_by_arrival=is_by_arrival)
     hours = {"a": 0.0, "b": 0.5, "missed": 2.0, "c": 2.5, "d": 2.8, "e": 8.0, "f": 8.5}
     versions = World(7, START, 1, 1.0).posts(feed)[0].versions
     posts = [
@@ -228,6 +231,8 @@ def missed_in_a_window(shown_from: float) -> tuple[str, ...]:
         for number, (name, at) in enumerate(hours.items())
     ]
     posts[2] = posts[2].replace(shown_from=START + shown_from * HOUR)
+    if away is not None:
+        posts[2] = posts[2].replace(removed_at=START + away[0] * HOUR, restored_at=START + away[1] * HOUR)
     told = [
         asked_at(at * 3600, place.number, entries=tuple(Entry(name, 1, name) for name in names))
         for at, names in ((1, "ab"), (3, "cd"), (9, "def"))
@@ -238,6 +243,15 @@ def missed_in_a_window(shown_from: float) -> tuple[str, ...]:
 def test_a_post_that_slips_in_below_a_repaired_answer_is_not_owed_and_one_that_was_there_before_is() -> None:
     assert missed_in_a_window(shown_from=4.0) == ()
     [words] = missed_in_a_window(shown_from=2.0)
+    assert words.startswith("missed of ")
+
+
+@pytest.mark.parametrize("is_by_arrival", [False, True])
+def test_a_post_that_was_away_when_a_repaired_answer_was_read_is_not_owed_and_one_that_came_back_before_is(
+    is_by_arrival: bool,
+) -> None:
+    assert missed_in_a_window(away=(2.9, 3.5), is_by_arrival=is_by_arrival) == ()
+    [words] = missed_in_a_window(away=(2.1, 2.9), is_by_arrival=is_by_arrival)
     assert words.startswith("missed of ")
 
 
