@@ -25,6 +25,7 @@ from catchment.errors import (
     StoreError,
     internal_error,
 )
+from catchment.fetch.responses import clock_lag
 from catchment.logs import redact
 from catchment.messages import message, without_subject
 from catchment.model import (
@@ -187,7 +188,14 @@ class SourceGapRepair:
         raws, is_cached = self.client.raw(exchange), has_cached_kinds(self._platform)
         page = self._pages.page(exchange.at, clean.items, raws=raws, invalidates_cache=is_cached)
         decide = partial(
-            decide_repair_page, self._walk, reading, clean.items, len(clean.skipped), exchange.at, self._recheck_ages
+            decide_repair_page,
+            self._walk,
+            reading,
+            clean.items,
+            len(clean.skipped),
+            exchange.at,
+            self._recheck_ages,
+            clock_lag=clock_lag(exchange.answer.headers, exchange.at),
         )
         return self._pages.write(page, decide)
 

@@ -17,7 +17,7 @@ from catchment.collect.shown_entries import ReadPage, read_page
 from catchment.collect.source_client import CollectContext, Exchange, SourcePages
 from catchment.decoders import json_decoder
 from catchment.errors import LeaseLost, SlowDown, SpendingCapReached, Unreadable
-from catchment.fetch.responses import cache_seconds, validators
+from catchment.fetch.responses import cache_seconds, clock_lag, validators
 from catchment.fetch.urls import may_share
 from catchment.logs import redact
 from catchment.messages import about, message
@@ -381,7 +381,8 @@ def _write(
     clean = visit.client.clean(rest, exchange.platform, exchange.answer.url, len(exchange.answer.body))
     items = (*clean.items, *read.unchanged(scope), *listed(reading, scope))
     at, skipped = page.answered_at, len(clean.skipped)
-    decide = partial(decide_page, state, reading, items, skipped, at, last_answer_at=last_answer_at)
+    lag = clock_lag(exchange.answer.headers, exchange.at)
+    decide = partial(decide_page, state, reading, items, skipped, at, last_answer_at=last_answer_at, clock_lag=lag)
     # What an earlier visit left of another listing stays, unless this walk is left in the middle, too.
     is_continuable = (visit.is_paid or is_paused) and waiting is not None and not state.walk.is_beside
 

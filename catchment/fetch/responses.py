@@ -34,6 +34,7 @@ _KEPT = frozenset(
 _LIMIT_HEADERS = ("x-ratelimit-", "x-rate-limit-", "ratelimit-")
 
 _MAX_AGE = pattern(r"(?:^|[\s,])max-age\s*=\s*\"?(\d{1,10})")
+_SECONDS = pattern(r"[0-9]{1,10}")
 _NEVER_STORED = pattern(r"(?:^|[\s,])no-(?:cache|store)\b")
 LONGEST_CACHE_SECONDS = 30 * 86400
 _LONGEST_VALIDATOR = 1000
@@ -86,6 +87,25 @@ def cache_seconds(headers: dict[str, str], now: datetime) -> int | None:
     # By the server's own clock, where it sends it: a machine whose clock is wrong would get a wrong difference.
     seconds = int((expires - (http_date(headers.get("date", "")) or now)).total_seconds())
     return min(seconds, LONGEST_CACHE_SECONDS) if seconds > 0 else None
+
+
+_ON_ITS_WAY = timedelta(minutes=1)
+"""So long an answer may take; a smaller difference says nothing about the server's clock."""
+_LONGEST_LAG = timedelta(days=1)
+"""Clocks are wrong by hours, as time zones are. A header that is off by more is one that nobody looks at, and says
+nothing about the dates in the body."""
+
+
+def clock_lag(headers: dict[str, str], answered_at: datetime) -> timedelta:
+    """Returns how far the server's clock is behind ours, by its `Date`: the dates that it gives may be as far off. Zero
+    if it is not behind, or does not say. A copy out of a cache says how old it is, and nothing about the clock."""
+    said_at = http_date(headers.get("date", ""))
+    if said_at is None:
+        return timedelta()
+    age = headers.get("age", "")
+    seconds = int(age) if _SECONDS.fullmatch(age) else 0
+    lag = answered_at - said_at - timedelta(seconds=seconds)
+    return lag if _ON_ITS_WAY <= lag <= _LONGEST_LAG else timedelta()
 
 
 LONGEST_PAUSE = timedelta(days=1)

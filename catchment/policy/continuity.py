@@ -92,9 +92,17 @@ class Walk(Record, frozen=True):
 
 
 def step(
-    walk: Walk, changes: Sequence[ItemChange], answered_at: datetime, unusable: int = 0, dates: Sequence[datetime] = ()
+    walk: Walk,
+    changes: Sequence[ItemChange],
+    answered_at: datetime,
+    unusable: int = 0,
+    dates: Sequence[datetime] = (),
+    clock_lag: timedelta = timedelta(),
 ) -> Walk:
-    """Returns the walk after one more page. `dates`: those that the answer showed, in its own order."""
+    """Returns the walk after one more page. `dates`: those that the answer showed, in its own order; `clock_lag`: how
+    far the clock by which it is dated is behind ours."""
+    # Dates of items that were listed by their ids alone are those that were stored.
+    lag = timedelta() if walk.is_by_id else clock_lag
     if walk.listing.is_window and not _is_by_date(dates) and walk.watermark is not None:
         changes = _without_latecomers(changes, walk.watermark)
     newest, oldest, is_reached, past = walk.newest, walk.oldest_at, walk.is_reached, walk.past
@@ -105,14 +113,15 @@ def step(
             continue
         unpinned += 1
         external_id, created = change.item.item.external_id, change.item.item.created_at
+        latest = latest_time(created, answered_at, lag)
         # Under all its ids: which of them leads further down is the platform's business.
-        anchors |= dict.fromkeys((external_id, *change.item.item.aliases), created)
-        if created is not None:
-            seen = min(created, answered_at)
-            newest = _newer(newest, _risen(seen, change.stored), external_id)
-            oldest = seen if oldest is None else min(oldest, seen)
-        is_below = is_below or _is_below(walk, change)
-        is_reached = is_reached or is_below or _meets(walk, change)
+        anchors |= dict.fromkeys((external_id, *change.item.item.aliases), latest)
+        if created is not None and latest is not None:
+            newest = _newer(newest, _risen(min(created, answered_at), change.stored), external_id)
+            lowest = min(latest, answered_at)
+            oldest = lowest if oldest is None else min(oldest, lowest)
+        is_below = is_below or _is_below(walk, change, latest)
+        is_reached = is_reached or is_below or _meets(walk, change, latest)
     return walk.replace(
         began_at=walk.began_at or answered_at,
         shown=walk.shown + len(changes),
@@ -120,13 +129,23 @@ def step(
         unpinned=unpinned,
         newest=newest,
         oldest_at=oldest,
-        lowest_at=dates[-1] if walk.listing.is_window and _is_mixed(dates) else walk.lowest_at,
+        lowest_at=latest_time(dates[-1], answered_at, lag)
+        if walk.listing.is_window and _is_mixed(dates)
+        else walk.lowest_at,
         is_reached=is_reached,
         is_below=is_below,
         past=past,
         ids=walk.ids | {entry.item.item.external_id for entry in changes},
         anchors=anchors,
     )
+
+
+def latest_time(created_at: datetime | None, answered_at: datetime, clock_lag: timedelta) -> datetime | None:
+    """Returns the latest time at which an item with this date may have been posted. Where the site's clock is behind,
+    an item that is dated before the watermark may be newer, and those between them may be missing."""
+    if created_at is None or not clock_lag:
+        return created_at
+    return min(created_at, answered_at - clock_lag) + clock_lag
 
 
 def dates_shown(
@@ -163,8 +182,8 @@ def _without_latecomers(changes: Sequence[ItemChange], mark: Watermark) -> list[
     return [change for change, late in zip(changes, is_late, strict=True) if not (late and is_newer)]
 
 
-def _is_below(walk: Walk, change: ItemChange) -> bool:
-    """Whether this item is older than the watermark and everything with its time."""
+def _is_below(walk: Walk, change: ItemChange, latest: datetime | None) -> bool:
+    """Whether this item, posted at this time or before, is older than the watermark and everything with its time."""
     mark, item = walk.watermark, change.item.item
     if mark is None:
         return False
@@ -173,11 +192,11 @@ def _is_below(walk: Walk, change: ItemChange) -> bool:
         # sources stored.
         is_ours = change.item.is_listed and change.stored is not None and change.stored.is_shown_by_source
         return is_ours and item.created_at is not None and item.created_at <= mark.at
-    return item.external_id in mark.ids if item.created_at is None else item.created_at < mark.at
+    return item.external_id in mark.ids if latest is None else latest < mark.at
 
 
-def _meets(walk: Walk, change: ItemChange) -> bool:
-    """Whether this item shows that the walk has reached what is stored."""
+def _meets(walk: Walk, change: ItemChange, latest: datetime | None) -> bool:
+    """Whether this item, posted at this time or before, shows that the walk has reached what is stored."""
     mark, item = walk.watermark, change.item.item
     if mark is None or walk.is_by_id:
         return False
@@ -186,7 +205,7 @@ def _meets(walk: Walk, change: ItemChange) -> bool:
         # stored item newer than the watermark proves nothing: it is dated in the future and stays at the top, or it
         # came with an answer that was cut off above the missing items, or with another source's answer.
         ours = change.stored.created_at if change.stored and change.stored.is_shown_by_source else None
-        return any(at is not None and at <= mark.at for at in (item.created_at, ours))
+        return any(at is not None and at <= mark.at for at in (latest, ours))
     # Further down, an item may have been stored by a visit that was interrupted above it: only the watermark counts.
     return item.created_at == mark.at and item.external_id in mark.ids
 

@@ -97,8 +97,13 @@ def decide_repair_page(
     at: datetime,
     recheck_ages: Sequence[timedelta],
     facts: PageFacts,
+    *,
+    clock_lag: timedelta = timedelta(),
 ) -> RepairPage:
-    """Decides what a page changes: its items, and how much of the gap is left. The source's progress stays."""
+    """Decides what a page changes: its items, and how much of the gap is left. The source's progress stays.
+
+    `clock_lag`: how far the clock of the answer is behind ours.
+    """
     gap_id = walk.gap.id
     assert gap_id is not None
     changes = changes_of(items, facts, at, recheck_ages)
@@ -107,7 +112,8 @@ def decide_repair_page(
     counts = counts_of(changes, skipped)
     is_repeat = continuity.is_repeat(walk.position, [change.item for change in changes])
     if not reading.is_torn:
-        walk = walk.replace(position=continuity.step(walk.position, changes, at, skipped))
+        position = continuity.step(walk.position, changes, at, skipped, clock_lag=clock_lag)
+        walk = walk.replace(position=position)
     pages = tuple(request for request in reading.follow if request.item_id is None and request.about_item is None)
     walk = walk.replace(pages=walk.pages + 1, shown=walk.shown + counts.shown, new=walk.new + counts.new)
     is_end = reading.is_end and not pages
@@ -116,7 +122,7 @@ def decide_repair_page(
         closed = ((gap_id, REPAIRED),)
         walk = walk.replace(is_repaired=True, open_to_at=walk.gap.from_at)
         return RepairPage(changes, counts, is_raw_kept=is_raw_kept, closed=closed, walk=walk)
-    edge = None if reading.is_torn or is_repeat else _lowest(walk, changes, at)
+    edge = None if reading.is_torn or is_repeat else _lowest(walk, changes, at, clock_lag)
     narrowed = GapRemainder(gap_id, *edge) if edge is not None and edge[0] < walk.open_to_at else None
     walk = walk.replace(
         open_to_at=narrowed.to_at if narrowed else walk.open_to_at,
@@ -143,15 +149,17 @@ def _stopped_by(walk: RepairWalk, reading: Reading, *, has_pages: bool, is_repea
     return StoppedBy.CAP if walk.pages >= MOST_PAGES else None
 
 
-def _lowest(walk: RepairWalk, changes: Sequence[ItemChange], at: datetime) -> tuple[datetime, tuple[str, ...]] | None:
+def _lowest(
+    walk: RepairWalk, changes: Sequence[ItemChange], at: datetime, clock_lag: timedelta
+) -> tuple[datetime, tuple[str, ...]] | None:
     """Returns how far down the page goes for certain, and the items there; None: it does not say.
 
     Where single items may stand too high for their date, the last one says nothing: the newest of the last few does.
     """
     shown = [
-        (min(item.created_at, at), (item.external_id, *item.aliases))
+        (min(latest, at), (item.external_id, *item.aliases))
         for change in changes
-        if (item := change.item.item).created_at
+        if (latest := continuity.latest_time((item := change.item.item).created_at, at, clock_lag))
     ]
     last = shown[-1 - walk.position.listing.overlap :]
     if not last:

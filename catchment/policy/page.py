@@ -209,10 +209,12 @@ def decide_page(
     facts: PageFacts,
     *,
     last_answer_at: datetime | None = None,
+    clock_lag: timedelta = timedelta(),
 ) -> VisitPage:
     """Decides what a page of a walk changes: its items, the progress, gaps, and whether the walk or the visit is over.
 
-    `last_answer_at` is set for a page made of several answers; `at` is then the time of the first.
+    `last_answer_at` is set for a page made of several answers; `at` is then the time of the first. `clock_lag`: how far
+    the clock of the answer is behind ours.
     """
     listed, before = listed_ids(reading), state.walk.position
     assert before is not None
@@ -238,7 +240,7 @@ def decide_page(
     is_of_details = position.is_by_id and not listed
     is_repeat = not is_of_details and continuity.is_repeat(position, [change.item for change in changes])
     dates = continuity.dates_shown(reading.items, at, stated_at)
-    position = continuity.step(position, changes, at, skipped, dates)
+    position = continuity.step(position, changes, at, skipped, dates, clock_lag)
     is_all_new = all(change.stored is None or not change.stored.is_shown_by_source for change in changes)
     next_pages = _next_pages(state, position, reading, len(details), is_all_new=is_all_new)
     end = None if details else _end(state, position, reading, bool(next_pages), is_repeat)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
+from email.utils import format_datetime
 
-from catchment.model import Outcome
+import pytest
+
+from catchment.model import Answer, Outcome, Request
 from tests.town import Feed, TownApp
 
 MINUTE = timedelta(minutes=1)
@@ -39,6 +44,48 @@ def test_a_window_that_reaches_what_is_stored_opens_none(here: TownApp) -> None:
     here.collect(source)
     here.clock.advance(3600)
     steady(here, 6, 9, feed)
+    here.collect(source)
+    assert here.gaps() == []
+
+
+def behind(feed: Feed, lag: timedelta) -> Callable[[Request, datetime], Answer]:
+    """The listing as it is now, from a server whose clock is behind by so much, and by which it dates the entries."""
+    entries = {key: entry | {"at": entry["at"] - lag} for key, entry in feed.entries.items()}
+    body = replace(feed, entries=entries).body()
+
+    def says(request: Request, now: datetime) -> Answer:
+        return Answer(200, {"date": format_datetime(now - lag, usegmt=True)}, body, request.url, now)
+
+    return says
+
+
+@pytest.mark.parametrize("hours", [1, 2, 8])
+def test_a_window_that_overflowed_opens_a_gap_although_a_clock_that_is_behind_dates_all_of_it_too_early(
+    here: TownApp, hours: int
+) -> None:
+    feed = steady(here, 1, 5)
+    source = here.follow(feed)
+    here.collect(source)
+    here.clock.advance(3600)
+    steady(here, 6, 20, feed)
+    feed.says.append(behind(feed, hours * HOUR))
+    here.collect(source)
+    (gap,) = here.gaps()
+    assert gap.from_at == feed.entries["p5"]["at"].replace(microsecond=0)
+    assert feed.entries["p15"]["at"].replace(microsecond=0) < gap.to_at <= here.clock.now()
+    here.clock.advance(600)
+    steady(here, 21, 22, feed)
+    here.collect(source)
+    assert len(here.gaps()) == 1
+
+
+def test_a_window_of_a_clock_that_is_behind_opens_no_gap_if_it_shows_what_is_stored(here: TownApp) -> None:
+    feed = steady(here, 1, 5)
+    source = here.follow(feed)
+    here.collect(source)
+    here.clock.advance(3600)
+    steady(here, 6, 9, feed)
+    feed.says.append(behind(feed, 2 * HOUR))
     here.collect(source)
     assert here.gaps() == []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,8 @@ class Board(Answering):
         self.breaks_on: int | None = None
         self.loops = False
         self.torn_page: int | None = None
+        self.behind: dict[int, timedelta] = {}
+        """By page, how far the clock is behind that dates it."""
         self.is_hollow = False
 
     def post(self, count: int) -> None:
@@ -64,7 +67,9 @@ class Board(Answering):
         if self.loops:
             page = 0
         shown = [*self.pinned, *self.posts[::-1][:REACH][page * PAGE : (page + 1) * PAGE]]
-        return Answer(200, {}, msgspec.json.encode(shown), request.url, self.start + timedelta(days=365))
+        at = self.start + timedelta(days=365)
+        date = format_datetime(at - self.behind.get(page, timedelta()), usegmt=True)
+        return Answer(200, {"date": date}, msgspec.json.encode(shown), request.url, at)
 
 
 def first(source: Source, progress: Progress, ask: WalkPlan) -> list[Request]:
@@ -74,11 +79,12 @@ def first(source: Source, progress: Progress, ask: WalkPlan) -> list[Request]:
 def platform_of(board: Board, overlap: int) -> Any:
     def read(answer: Answer, request: Request) -> Reading:
         numbers: list[int] = msgspec.json.decode(answer.body)
+        lag = board.behind.get(int(request.params["page"]), timedelta())
         items = tuple(
             Item(
                 f"t{number}",
                 text=f"post {number}",
-                created_at=board.start + timedelta(minutes=number),
+                created_at=board.start + timedelta(minutes=number) - lag,
                 is_pinned=number in board.pinned and place < len(board.pinned),
             )
             for place, number in enumerate(numbers)
@@ -249,6 +255,20 @@ def test_a_torn_page_in_the_middle_of_a_walk_proves_nothing_and_is_walked_again(
     walking.collect()
     assert walking.stored() == {f"t{number}" for number in range(55)}
     assert (walking.mark(), here.gaps()) == (("t54",), [])
+
+
+@pytest.mark.parametrize("overlap", [0, PAGE])
+def test_a_page_that_a_clock_behind_dates_before_the_watermark_does_not_end_the_walk(
+    here: TownApp, overlap: int
+) -> None:
+    walking = Walking(here, overlap)
+    walking.board.post(30)
+    walking.collect()
+    walking.board.post(45)
+    walking.board.behind = {1: timedelta(minutes=55), 2: timedelta(minutes=55)}
+    walking.collect()
+    assert walking.stored() >= {f"t{number}" for number in range(30, 75)}
+    assert (walking.mark(), here.gaps()) == (("t74",), [])
 
 
 def test_a_listing_that_points_on_for_ever_is_given_up(here: TownApp) -> None:

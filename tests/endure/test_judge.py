@@ -220,8 +220,8 @@ def missed_in_a_window(
     shown_from: float = 2.0, away: tuple[float, float] | None = None, *, is_by_arrival: bool = False
 ) -> tuple[str, ...]:
     """A window of three posts is read after 1 and 9 hours, and in between, after 3, from an answer that had to be
-    repaired. A post is dated 2 hours, and appears after `shown_from` of them; nobody was shown it. `away`: it is removed
-    and restored after so many."""
+    repaired. A post is dated 2 hours, and appears after `shown_from` of them; nobody was shown it. `away`: it is
+    removed and restored after so many."""
     feed = World(7, START, 1, 1.0).places[0]
     place = feed.replace(pace=feed.pace.replace(window=3), is_by_arrival=is_by_arrival)
     hours = {"a": 0.0, "b": 0.5, "missed": 2.0, "c": 2.5, "d": 2.8, "e": 8.0, "f": 8.5}

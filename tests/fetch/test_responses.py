@@ -21,6 +21,7 @@ from catchment.errors import (
 from catchment.fetch.responses import (
     LONGEST_PAUSE,
     cache_seconds,
+    clock_lag,
     http_refusal,
     keepable_headers,
     told_to_wait_until,
@@ -345,3 +346,22 @@ def test_only_harmless_headers_are_kept():
 )
 def test_caching_headers_say_how_long_nothing_new_is_expected(headers, seconds):
     assert cache_seconds(headers, NOW) == seconds
+
+
+@pytest.mark.parametrize(
+    ("headers", "hours"),
+    [
+        ({}, 0),
+        ({"date": "Wed, 31 Dec 2025 22:00:00 GMT"}, 2),
+        ({"date": "Wed, 31 Dec 2025 22:00:00 GMT", "age": "3600"}, 1),
+        ({"date": "Wed, 31 Dec 2025 22:00:00 GMT", "age": "7200"}, 0),
+        ({"date": "Wed, 31 Dec 2025 22:00:00 GMT", "age": "-1"}, 2),
+        ({"date": "Wed, 31 Dec 2025 22:00:00 GMT", "age": "9999999999"}, 0),
+        pytest.param({"date": "Wed, 31 Dec 2025 23:59:10 GMT"}, 0, id="it was on its way"),
+        pytest.param({"date": "Thu, 01 Jan 2026 05:00:00 GMT"}, 0, id="it is ahead"),
+        pytest.param({"date": "Tue, 30 Dec 2025 23:59:00 GMT"}, 0, id="nobody looks at it"),
+        ({"date": "yesterday"}, 0),
+    ],
+)
+def test_the_date_of_an_answer_says_how_far_the_servers_clock_is_behind(headers, hours):
+    assert clock_lag(headers, NOW) == timedelta(hours=hours)

@@ -22,6 +22,7 @@ from catchment.model import (
     Progress,
     Reading,
     RefinedItem,
+    Request,
     Source,
     WalkPlan,
     Watermark,
@@ -242,6 +243,62 @@ def test_the_gap_below_a_feed_that_goes_by_arrival_ends_at_its_lowest_entry_not_
     oldest_first = step(Walk(WINDOW, MARK), judged[::-1], NOW, dates=[at(50), at(3), at(2)])
     late = ("written long ago",)
     assert gap_after(oldest_first, End.LAST_PAGE, NOW) == Gap(False, at(60), at(50), "window", ("m",), to_ids=late)
+
+
+HALF_AN_HOUR = timedelta(minutes=30)
+
+
+def walked_behind(*changes: ItemChange, listing: Listing = WINDOW, lag: timedelta = HALF_AN_HOUR) -> Walk:
+    """A page of a site whose clock is behind."""
+    return step(Walk(listing, MARK), changes, NOW, clock_lag=lag)
+
+
+@pytest.mark.parametrize("listing", [WINDOW, NEW], ids=["window", "pages"])
+def test_what_a_clock_that_is_behind_dates_before_the_watermark_may_be_newer(listing: Listing) -> None:
+    assert not walked_behind(fresh("a", 40), fresh("b", 89), listing=listing).is_reached
+    assert walked_behind(fresh("a", 40), fresh("b", 91), listing=listing).is_reached
+
+
+def test_a_window_of_a_clock_that_is_behind_is_connected_by_what_was_first_told_before_the_watermark() -> None:
+    assert walked_behind(fresh("a", 40), stored("b", 100, first_told=70)).is_reached
+    assert not walked_behind(fresh("a", 40), stored("of a torn answer", 80, first_told=50)).is_reached
+
+
+@pytest.mark.parametrize(("lag", "to", "edge"), [(30, 40, "c"), (65, 5, "c"), (90, 0, "abc")])
+def test_a_gap_goes_up_as_far_as_a_clock_that_is_behind_may_hide_items(lag: int, to: int, edge: str) -> None:
+    walk = walked_behind(fresh("a", 50), fresh("b", 55), fresh("c", 70), lag=timedelta(minutes=lag))
+    assert gap_after(walk, End.LAST_PAGE, NOW) == Gap(False, at(60), at(to), "window", ("m",), to_ids=tuple(edge))
+
+
+def test_a_feed_by_arrival_whose_clock_is_behind_ends_a_gap_above_its_lowest_entry() -> None:
+    shown = [fresh("a", 40), fresh("written long ago", 58), fresh("b", 50)]
+    walk = step(Walk(WINDOW, MARK), shown, NOW, dates=[at(40), at(58), at(50)], clock_lag=HALF_AN_HOUR)
+    assert gap_after(walk, End.LAST_PAGE, NOW) == Gap(False, at(60), at(20), "window", ("m",), to_ids=("b",))
+
+
+def test_a_clock_that_is_behind_lifts_the_watermark_no_higher_than_it_says() -> None:
+    assert walked_behind(fresh("a", 40)).newest == Watermark(at(40), ("a",))
+
+
+def test_ids_that_were_listed_are_dated_by_what_is_stored_whatever_the_sites_clock_says() -> None:
+    listed = stored("a", 61)
+    listed = listed.replace(item=listed.item.replace(is_listed=True))
+    walk = step(Walk(NEW, MARK, is_by_id=True), [listed], NOW, clock_lag=HALF_AN_HOUR)
+    assert walk.is_below
+
+
+def test_a_repair_by_a_clock_that_is_behind_neither_closes_a_gap_too_early_nor_narrows_it_too_far() -> None:
+    gap = Gap(True, at(60), at(20), "cap", ("m",), id=7)
+
+    def repaired(minute: float, lag: timedelta) -> Any:
+        items = [refined("b", minute)]
+        reading = Reading(follow=(Request("https://one.example/older"),))
+        return decide_repair_page(begin_repair(gap, NEW), reading, items, 0, NOW, (), PageFacts(), clock_lag=lag)
+
+    assert repaired(61, timedelta()).closed
+    assert not repaired(61, HALF_AN_HOUR).closed
+    assert repaired(91, HALF_AN_HOUR).closed
+    assert repaired(55, HALF_AN_HOUR).narrowed.to_at == at(25)
 
 
 def first_visit() -> Walk:
