@@ -104,7 +104,8 @@ def step(
     # Dates of items that were listed by their ids alone are those that were stored.
     lag = timedelta() if walk.is_by_id else clock_lag
     if walk.listing.is_window and not _is_by_date(dates) and walk.watermark is not None:
-        changes = _without_latecomers(changes, walk.watermark)
+        latest_times = [latest_time(change.item.item.created_at, answered_at, lag) for change in changes]
+        changes = _without_latecomers(changes, latest_times, walk.watermark)
     newest, oldest, is_reached, past = walk.newest, walk.oldest_at, walk.is_reached, walk.past
     is_below, unpinned, anchors = walk.is_below, walk.unpinned, dict(walk.anchors)
     for change in changes:
@@ -167,18 +168,18 @@ def _is_mixed(dates: Sequence[datetime]) -> bool:
     return not _is_by_date(dates) and not _is_by_date(dates[::-1])
 
 
-def _without_latecomers(changes: Sequence[ItemChange], mark: Watermark) -> list[ItemChange]:
+def _without_latecomers(
+    changes: Sequence[ItemChange], latest_times: Sequence[datetime | None], mark: Watermark
+) -> list[ItemChange]:
     """Drops unknown entries with old dates from a feed ordered by arrival: they say nothing about how far down it goes.
 
     Unless nothing is newer than the watermark: then it is a rotating list of old entries.
     """
     is_late = [
-        change.stored is None and (at := change.item.item.created_at) is not None and at <= mark.at
-        for change in changes
+        change.stored is None and at is not None and at <= mark.at
+        for change, at in zip(changes, latest_times, strict=True)
     ]
-    is_newer = any(
-        change.item.item.created_at is not None and change.item.item.created_at > mark.at for change in changes
-    )
+    is_newer = any(at is not None and at > mark.at for at in latest_times)
     return [change for change, late in zip(changes, is_late, strict=True) if not (late and is_newer)]
 
 

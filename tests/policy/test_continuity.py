@@ -276,6 +276,12 @@ def test_a_feed_by_arrival_whose_clock_is_behind_ends_a_gap_above_its_lowest_ent
     assert gap_after(walk, End.LAST_PAGE, NOW) == Gap(False, at(60), at(20), "window", ("m",), to_ids=("b",))
 
 
+def test_a_latecomer_in_a_feed_by_arrival_hides_no_gap_if_a_clock_that_is_behind_dates_all_of_it_too_early() -> None:
+    shown = [fresh("a", 70), fresh("written long ago", 500), fresh("b", 75), fresh("c", 80)]
+    walk = step(Walk(WINDOW, MARK), shown, NOW, dates=[at(70), at(500), at(75), at(80)], clock_lag=HALF_AN_HOUR)
+    assert gap_after(walk, End.LAST_PAGE, NOW) == Gap(False, at(60), at(50), "window", ("m",), to_ids=("c",))
+
+
 def test_a_clock_that_is_behind_lifts_the_watermark_no_higher_than_it_says() -> None:
     assert walked_behind(fresh("a", 40)).newest == Watermark(at(40), ("a",))
 
