@@ -245,7 +245,7 @@ def decide_page(
     next_pages = _next_pages(state, position, reading, len(details), is_all_new=is_all_new)
     end = None if details else _end(state, position, reading, bool(next_pages), is_repeat)
     is_unknown = reading.is_torn or (end is not None and state.walk.is_cut)
-    if is_unknown:
+    if is_unknown and not _begins_window(before, reading):
         # The items are stored. How far down the listing went is unknown, so it proves nothing and moves no watermark.
         position = before.replace(newest=None, unpinned=0)
     # A listing of ids closes a gap only when everything it listed is stored.
@@ -269,6 +269,13 @@ def decide_page(
     return _walk_over(
         state, page, facts, at, is_incomplete=is_unknown or state.walk.is_unfinished, last_at=last_answer_at
     )
+
+
+def _begins_window(before: Walk, reading: Reading) -> bool:
+    """Whether a window is shown for the first time, and its lower part is cut off. Nothing older is owed, and the next
+    answer has to connect to its newest item: without a watermark, what came in between would be missing unnoticed. If
+    the feed has older pages, the next visit is to read them, as a first one does."""
+    return before.listing.is_window and before.watermark is None and reading.is_torn and not reading.follow
 
 
 def _in_view(
