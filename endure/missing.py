@@ -77,8 +77,8 @@ class Window:
         no reader can tell such a listing from one into which nothing slipped."""
         if post.is_removed(after):
             return False
-        if any(before < request.at < after and post.is_removed(request.at) for request in self.told):
-            # An answer that had to be repaired came while it was away: it slips back in below entries of that answer.
+        if any(before < request.at <= after and _may_lack(request, post) for request in self.told):
+            # It slips back in below entries of that answer.
             return False
         if self.place.is_by_arrival:
             return post.shown_from > before
@@ -105,6 +105,13 @@ class Window:
 
     def _lies_in(self, post: Post, gap: tuple[datetime, datetime]) -> bool:
         return any(gap[0] - self.slack <= at <= gap[1] + self.slack for at in (post.created_at, post.shown_from))
+
+
+def _may_lack(request: Asked, post: Post) -> bool:
+    """Whether an answer came while the post was removed. Nobody knows how old an old copy is."""
+    if request.fault == STALE:
+        return post.removed_at is not None and post.removed_at <= request.at
+    return post.is_removed(request.at)
 
 
 def _is_gone_from(post: Post, walk: Span) -> bool:

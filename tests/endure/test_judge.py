@@ -217,11 +217,15 @@ def asked_at(seconds: float, place: int, **more: object) -> Asked:
 
 
 def missed_in_a_window(
-    shown_from: float = 2.0, away: tuple[float, float] | None = None, *, is_by_arrival: bool = False
+    shown_from: float = 2.0,
+    away: tuple[float, float] | None = None,
+    *,
+    is_by_arrival: bool = False,
+    is_old_copy: bool = False,
 ) -> tuple[str, ...]:
     """A window of three posts is read after 1 and 9 hours, and in between, after 3, from an answer that had to be
     repaired. A post is dated 2 hours, and appears after `shown_from` of them; nobody was shown it. `away`: it is
-    removed and restored after so many."""
+    removed and restored after so many. `is_old_copy`: what was shown after 3 hours is read 3 hours later."""
     feed = World(7, START, 1, 1.0).places[0]
     place = feed.replace(pace=feed.pace.replace(window=3), is_by_arrival=is_by_arrival)
     hours = {"a": 0.0, "b": 0.5, "missed": 2.0, "c": 2.5, "d": 2.8, "e": 8.0, "f": 8.5}
@@ -233,9 +237,11 @@ def missed_in_a_window(
     posts[2] = posts[2].replace(shown_from=START + shown_from * HOUR)
     if away is not None:
         posts[2] = posts[2].replace(removed_at=START + away[0] * HOUR, restored_at=START + away[1] * HOUR)
+    entries = {name: Entry(name, 1, name) for name in hours}
+    between = (6, "cd", "stale") if is_old_copy else (3, "cd", None)
     told = [
-        asked_at(at * 3600, place.number, entries=tuple(Entry(name, 1, name) for name in names))
-        for at, names in ((1, "ab"), (3, "cd"), (9, "def"))
+        asked_at(at * 3600, place.number, entries=tuple(entries[name] for name in names), fault=fault)
+        for at, names, fault in ((1, "ab", None), between, (9, "def", None))
     ]
     return Window(Timeline(place, tuple(posts)), (), timedelta(), told, [told[0], told[2]]).missed().unexplained
 
@@ -253,6 +259,11 @@ def test_a_post_that_was_away_when_a_repaired_answer_was_read_is_not_owed_and_on
     assert missed_in_a_window(away=(2.9, 3.5), is_by_arrival=is_by_arrival) == ()
     [words] = missed_in_a_window(away=(2.1, 2.9), is_by_arrival=is_by_arrival)
     assert words.startswith("missed of ")
+
+
+def test_a_post_that_was_away_when_an_old_copy_was_made_is_not_owed() -> None:
+    assert missed_in_a_window(away=(2.9, 3.5), is_old_copy=True) == ()
+    assert missed_in_a_window(away=(6.5, 7.0), is_old_copy=True) != ()
 
 
 @pytest.mark.parametrize("ends_after_seconds", [-30, 30])
