@@ -1,4 +1,5 @@
-"""Walks down a listing of many pages, against somebody who knows every post that ever was.
+"""Walks down a listing of many pages, or looks at one that shows a window, against somebody who knows every post that
+ever was.
 
 Pure: the decisions of a visit, page by page, as the store would ask for them; no database, no reader.
 """
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from catchment.model import (
     Gap,
@@ -20,6 +21,7 @@ from catchment.model import (
     PageFacts,
     Progress,
     Reading,
+    Record,
     RefinedItem,
     Request,
     Source,
@@ -34,6 +36,7 @@ from tests.stateful.effort import effort
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 PAGE, REACH, LIMIT = 3, 12, 6
+SMALLEST_WINDOW = 3
 SOURCE = Source(1, "key", "board", "board", "new", "A board", START)
 ON = Request("https://board.example/new")
 
@@ -55,15 +58,43 @@ class Post:
         return f"t{self.number}"
 
 
+class Answered(Record, frozen=True):
+    """What is wrong with an answer."""
+
+    lag: timedelta = timedelta()
+    """How far the clock is behind that dates it."""
+    is_torn: bool = False
+    """Its lower half is cut off."""
+
+
+FAULTS = (
+    *(Answered(),) * 4,
+    *(Answered(timedelta(minutes=minutes)) for minutes in (5, 60, 400)),
+    Answered(is_torn=True),
+)
+
+
 class WalkMachine(RuleBasedStateMachine):
-    @initialize(overlap=st.sampled_from([0, PAGE]), is_later_first=st.booleans(), count=st.integers(0, 10))
-    def begin(self, overlap: int, is_later_first: bool, count: int) -> None:
+    is_window = False
+    page_size = PAGE
+
+    @initialize(
+        overlap=st.sampled_from([0, PAGE]),
+        is_later_first=st.booleans(),
+        count=st.integers(0, 10),
+        has_clock=st.booleans(),
+    )
+    def begin(self, overlap: int, is_later_first: bool, count: int, has_clock: bool) -> None:
+        """`has_clock`: its clock is right, and it may show what is dated ahead: on top, wherever that belongs."""
         self.listing = Listing("new", Order.NEWEST_FIRST, reach=REACH, page_size=PAGE, overlap=overlap)
-        self.is_later_first = is_later_first
+        if self.is_window:
+            self.listing = Listing("new", Order.NEWEST_FIRST, is_window=True)
+        self.is_later_first, self.has_clock = is_later_first, has_clock
         self.now = START
         self.count = 0
         self.posts: list[Post] = []
-        self.stored: dict[str, datetime] = {}
+        self.stored: dict[str, tuple[datetime, datetime]] = {}
+        """When each was first seen, and how it was dated then."""
         self.mark: Watermark | None = None
         self.gaps: dict[int, Gap] = {}
         self.opened = 0
@@ -95,6 +126,7 @@ class WalkMachine(RuleBasedStateMachine):
     def post_at_the_time_of_the_watermark(self) -> None:
         self._post(self.mark.at if self.mark else self.now)
 
+    @precondition(lambda self: self.has_clock)
     @rule(minutes=st.integers(1, 300))
     def post_ahead_of_time(self, minutes: int) -> None:
         self._post(self.now + timedelta(minutes=minutes))
@@ -141,8 +173,8 @@ class WalkMachine(RuleBasedStateMachine):
         reachable = [post for post in self._newest_first() if not post.is_pinned][:REACH]
         left = [post for post in reachable if after is None or self._order(post) < after]
         pinned = [post for post in self.posts if post.is_pinned]
-        page = left[:PAGE]
-        following = self._order(page[-1]) if len(left) > PAGE else None
+        page = left[: self.page_size]
+        following = self._order(page[-1]) if len(left) > self.page_size else None
         return [post for post in [*pinned, *page] if not post.is_hidden], following
 
     # ── visits ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -151,20 +183,28 @@ class WalkMachine(RuleBasedStateMachine):
         breaks_on=st.none() | st.integers(1, 4),
         meanwhile=st.integers(0, 2),
         loops=st.sampled_from([False, False, False, True]),
+        faults=st.lists(st.sampled_from(FAULTS), min_size=4, max_size=4),
     )
-    def visit(self, breaks_on: int | None, meanwhile: int, loops: bool) -> None:
-        """Walk down, page by page. Others post between two pages; the walk may break off; the cursor may loop."""
+    def visit(self, breaks_on: int | None, meanwhile: int, loops: bool, faults: list[Answered]) -> None:
+        """Walk down, page by page. Others post between two pages; the walk may break off; the cursor may loop; a page
+        may be torn, or dated by a clock that is behind."""
         before, present = self.mark, list(self.posts)
         state, place = self._begun(), None
         for number in range(1, MOST_PAGES + 1):
             if number == breaks_on:
                 break
             posts, following = self._page(None if loops else place)
-            page = self._decided(state, posts, following is not None)
+            fault = faults[number % len(faults)]
+            if self.has_clock:
+                fault = fault.replace(lag=timedelta())
+            page = self._decided(state, posts, following is not None, fault)
             self._write(page)
             if page.end is not None:
-                self.due_posts = present
+                if not fault.is_torn:
+                    self.due_posts = present
                 self._forgive_what_nobody_could_see()
+                if self.is_window and len(posts) < SMALLEST_WINDOW:
+                    self._forgive_all()
                 break
             assert page.next_pages
             state, place = page.state, following
@@ -180,35 +220,44 @@ class WalkMachine(RuleBasedStateMachine):
             if (post.is_hidden or post.is_unusable) and self.mark and post.at <= self.mark.at:
                 post.is_promised = False
 
+    def _forgive_all(self) -> None:
+        """So few entries say nothing about what they leave out."""
+        for post in self.posts:
+            post.is_promised = False
+
     def _begun(self) -> VisitState:
         rules = VisitRules({"board": 60}, Tiers((), 0, 0))
         state = begin(SOURCE, Progress(watermark=self.mark), rules, Site(OutageLevel.PLATFORM, "board"), self.now)
         kind = Kind("board", "", 60, "", (self.listing,))
         return begin_walk(state.replace(kind=kind), LIMIT, is_beside=False, is_last=True)
 
-    def _decided(self, state: VisitState, posts: list[Post], is_more: bool) -> VisitPage:
+    def _decided(self, state: VisitState, posts: list[Post], is_more: bool, fault: Answered) -> VisitPage:
+        if fault.is_torn:
+            posts = posts[: len(posts) // 2]
         skipped = sum(1 for post in posts if post.is_unusable)
         shown = [post for post in posts if not post.is_unusable]
         items = [
-            RefinedItem(Item(post.id, created_at=post.at, is_pinned=post.is_pinned, text="text"), b"text")
+            RefinedItem(Item(post.id, created_at=post.at - fault.lag, is_pinned=post.is_pinned, text="text"), b"text")
             for post in shown
         ]
         stored = {("", post.id): self._known(post) for post in shown if post.id in self.stored}
-        reading = Reading(follow=(ON,) if is_more else (), is_end=not is_more)
+        reading = Reading(follow=(ON,) if is_more else (), is_end=not is_more, is_torn=fault.is_torn)
         state = after_answer(state, AnswerHead(self.now, 200, b"", 1), reading, self.listing, None)
-        return decide_page(
-            state, reading, items, skipped, self.now, PageFacts(stored, open_gaps=tuple(self.gaps.values()))
-        )
+        facts = PageFacts(stored, open_gaps=tuple(self.gaps.values()))
+        return decide_page(state, reading, items, skipped, self.now, facts, clock_lag=fault.lag)
 
     def _known(self, post: Post) -> StoredItem:
+        seen_at, dated_at = self.stored[post.id]
         return StoredItem(
-            1, post.id, b"text", 1, 0, self.stored[post.id], None, None, None, None, None, None, None, None, (), False,
-            False, post.is_pinned, False, (), None, True, post.at,
+            1, post.id, b"text", 1, 0, seen_at, None, None, None, None, None, None, None, None, (), False,
+            False, post.is_pinned, False, (), None, True, dated_at,
         )  # fmt: skip
 
     def _write(self, page: VisitPage) -> None:
         for change in page.changes:
-            self.stored.setdefault(change.item.item.external_id, self.now)
+            item = change.item.item
+            assert item.created_at is not None
+            self.stored.setdefault(item.external_id, (self.now, item.created_at))
         for gap_id, _ in page.closed:
             del self.gaps[gap_id]
         if page.gap is not None:
@@ -234,5 +283,14 @@ class WalkMachine(RuleBasedStateMachine):
             assert any(gap.from_at <= post.at <= gap.to_at for gap in self.gaps.values()), f"{post} is lost"
 
 
+class WindowMachine(WalkMachine):
+    """A feed: all that it shows comes at once."""
+
+    is_window = True
+    page_size = REACH
+
+
 TestWalk = WalkMachine.TestCase
 TestWalk.settings = effort(usual=150, steps=40)
+TestWindow = WindowMachine.TestCase
+TestWindow.settings = effort(usual=100, steps=40)
