@@ -115,6 +115,8 @@ class Item(Labels, frozen=True):
     references: tuple[Reference, ...] = ()
     tags: tuple[str, ...] = ()
     """Topic tags; empty: not stated."""
+    is_title_foreign: bool = False
+    """The title is that of a mirror: it is shown until the item's own is known, and is not part of its content."""
     title_prefixes: tuple[str, ...] = ()
     """Tags in brackets at the beginning of the title, without the brackets. Whoever states the title states these."""
     aliases: tuple[str, ...] = ()

@@ -18,6 +18,7 @@ from catchment.model import (
     RefinedItem,
     StoredItem,
 )
+from catchment.policy.page_facts import has_no_own_title
 from catchment.policy.schedule import next_recheck
 from catchment.text.clean import fingerprint
 
@@ -71,22 +72,26 @@ def judge(
     is_completed = stored.is_partial and not is_kept and not item.item.lacks_text
     # Content before counters: an edit usually changes the score as well, and must still write a revision. A short form
     # that says less than the complete item is not an edit; but a row of a list states the whole title.
-    is_retitled = is_completed and item.item.is_head is True and item.item.title not in (None, stored.title)
+    is_retitled = is_completed and item.item.is_head and item.item.title not in (None, stored.title)
+    # A title of its own that takes the place of a mirror's is no edit, either.
+    is_titled = has_no_own_title(stored) and not is_kept and item.fingerprint != stored.fingerprint
     # Whether an item is folded shows with its text: for one whose text was never shown, it is not a change.
     is_first_fold = stored.is_partial and item.item.is_folded and not stored.is_folded
     known = stored.replace(is_folded=True) if is_first_fold else stored
-    reasons = why_changed(known, item, is_kept or is_completed, is_retitled=is_retitled)
+    is_same_content = is_kept or is_completed or is_titled
+    reasons = why_changed(known, item, is_same_content, is_retitled=is_retitled and not is_titled)
     if reasons and stored.volatile_until is not None and at < stored.volatile_until:
         return _volatile(stored, item, at, _point(stored, item.item, last_point, at))
     values = _updates(stored, item.item, at) | ({"is_folded": True} if is_first_fold else {})
-    if not (reasons or is_completed or values):
+    is_rewritten = bool(reasons) or is_completed or is_titled
+    if not (is_rewritten or values):
         return ItemChange(item, stored, Change.SAME)
     # Changes of the author or the tags write no revision, yet lists and searches show them.
-    is_reindexed = bool(reasons) or is_completed or not values.keys().isdisjoint(("author", "tags", "is_folded"))
+    is_reindexed = is_rewritten or not values.keys().isdisjoint(("author", "tags", "is_folded"))
     if reasons:
         values |= _revised(stored, item.item, at)
     if item.item.lacks_text:
-        values |= {"title": item.item.title, "fingerprint": item.fingerprint} if reasons else {}
+        values |= {"title": item.item.title, "fingerprint": item.fingerprint} if reasons or is_titled else {}
     elif is_completed or (reasons and not is_kept):
         values |= content_of(item)
     if is_completed:
@@ -147,7 +152,8 @@ def completion(change: ItemChange, *, keeps_title: bool = False) -> ItemChange:
     if shown.is_folded:
         values["is_folded"] = True
     # Of a text that was cut off, only the whole has a fingerprint.
-    if keeps_title and isinstance(stored, StoredItem) and stored.title is not None and not change.item.is_text_cut:
+    is_title_newer = keeps_title and isinstance(stored, StoredItem) and not has_no_own_title(stored)
+    if is_title_newer and stored is not None and stored.title is not None and not change.item.is_text_cut:
         mark = fingerprint(stored.title, shown.text, shown.target_url, shown.media)
         values |= {"title": stored.title, "fingerprint": mark}
     return ItemChange(change.item, change.stored, Change.COUNTED, values=values, is_reindexed=True, is_completed=True)

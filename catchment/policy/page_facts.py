@@ -6,6 +6,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from catchment.model import Key, RefinedItem, StoredItem
+from catchment.text.clean import fingerprint
+
+_NO_CONTENT = fingerprint(None, None, None, ())
 
 
 def possible_keys(item: RefinedItem) -> list[Key]:
@@ -54,9 +57,15 @@ def needs_past_contents(item: RefinedItem, stored: StoredItem) -> bool:
     return shown != (stored.fingerprint, stored.is_deleted, stored.is_folded)
 
 
+def has_no_own_title(stored: StoredItem) -> bool:
+    """Whether only mirrors of the item have been seen: the stored title, if there is one, is theirs."""
+    return stored.is_partial and stored.fingerprint == _NO_CONTENT
+
+
 def needs_title_fingerprint(item: RefinedItem, stored: StoredItem) -> bool:
-    """Whether a row without text shows another title: the stored text under it has another fingerprint."""
-    return item.item.lacks_text and item.item.title not in (None, stored.title)
+    """Whether a row without text shows another title, or the first one that is not a mirror's: the stored text under
+    it has another fingerprint."""
+    return item.item.lacks_text and (item.item.title not in (None, stored.title) or has_no_own_title(stored))
 
 
 def needs_last_point(item: RefinedItem, stored: StoredItem) -> bool:

@@ -123,7 +123,8 @@ def _refined(item: Item, scope: str, answer_url: str, text_limit: int) -> Refine
         return None
 
     # Cleaned text has single spaces, and at most two newlines in a row.
-    content = _digest(title, " ".join(filter(None, text.split("\n"))), target_url or "", media)
+    own_title = "" if item.is_title_foreign else title
+    content = _digest(own_title, " ".join(filter(None, text.split("\n"))), target_url or "", media)
     is_text_whole = len(text) <= text_limit
     kept_html = html if is_text_whole else None  # half of an HTML is not HTML
     told_id = clean_id(item.external_id) or clean_id(url or "")

@@ -229,6 +229,21 @@ def test_a_comment_is_one_floor_with_the_text_that_stands_below_its_post() -> No
         assert [reference.external_id for reference in comment.references] == ["p824921217"]
 
 
+def test_the_title_of_a_row_that_is_only_a_mirror_is_not_the_threads_own() -> None:
+    foreign = {
+        item.external_id: (item.title or "", item.title_prefixes)
+        for name in LISTS
+        for item in read(name).items
+        if item.is_title_foreign
+    }
+    assert foreign.keys() == {"t47358712", "t47326784"}
+    assert {prefixes for _, prefixes in foreign.values()} == {()}
+    assert foreign["t47326784"][0].startswith("[炉石传说][蓝贴] 36.2.1")
+    # Where the thread has a row as well, the title is that of the thread.
+    real = {item.external_id: item for item in read("search-key-output8.gbk.json").items}["t47330445"]
+    assert (real.title_prefixes, real.aliases) == (("新闻资讯",), ("t47330488",))
+
+
 def test_anonymous_authors_are_known_by_the_name_that_the_site_makes() -> None:
     head, *_ = read("read-46186286-p1.gbk.html").items
     assert head.author_id == "#anony_c26f8c0c44685c40baff70f6c803f001"

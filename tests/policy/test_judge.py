@@ -15,7 +15,8 @@ from catchment.model import (
     Point,
     RefinedItem,
 )
-from catchment.policy.judge import is_withheld, judge
+from catchment.policy.judge import completion, is_withheld, judge
+from catchment.text.clean import fingerprint
 from tests.policy.items import HELD, NOW, known, shown
 
 CONTENT = ("fingerprint", "title", "text", "html", "target_url", "media", "is_text_cut", "is_partial")
@@ -295,3 +296,11 @@ def test_a_revision_has_reasons_and_nothing_else_has(item: RefinedItem) -> None:
     assert (change.change == Change.EDITED) == bool(change.reasons)
     assert ("version" in change.values) == bool(change.reasons)
     assert not is_withheld(item.item) or change.values.keys().isdisjoint(CONTENT)
+
+
+def test_an_old_copy_completes_a_text_under_its_own_title_if_only_a_mirrors_is_stored() -> None:
+    stored = known(title="[docks] Locks", fingerprint=fingerprint(None, None, None, ()), is_partial=True)
+    change = judge(stored, shown(b"whole", title="Locks", is_head=True), NOW)
+    assert (change.change, change.reasons) == (Change.COUNTED, ())
+    values = completion(change, keeps_title=True).values
+    assert (values["title"], values["fingerprint"]) == ("Locks", b"whole")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
+
 from catchment.model import (
     Counts,
     Item,
@@ -241,6 +243,44 @@ def test_a_row_with_a_new_title_writes_one_revision_and_keeps_the_text(desk: Des
     desk.store.index.advance()
     assert desk.store.search.find("公告").count == 1
     assert desk.store.search.find("Opened").count == 1
+
+
+MIRROR = ROW.replace(
+    title="[docks][水] Locks", title_prefixes=(), is_title_foreign=True, is_partial=True, lacks_text=False
+)
+
+
+@pytest.mark.parametrize("seen", [(ROW, FLOOR), (FLOOR, ROW), (FLOOR,), (ROW,)])
+def test_the_title_of_a_mirror_is_shown_until_the_threads_own_is_known_which_is_no_edit(
+    desk: Desk, seen: tuple[Item, ...]
+) -> None:
+    source = desk.follow("r", "reddit")
+    assert desk.show(source, MIRROR).counts == Counts(new=1)
+    assert told(desk, "title", "title_prefixes", "tags") == ("[docks][水] Locks", [], ["boats"])
+    before = desk.item("t3_a")["content_change_number"]
+    # A mirror with yet another title says nothing about the thread.
+    assert desk.show(source, MIRROR.replace(title="[quay] Locks")).counts == Counts(duplicate=1)
+    for item in seen:
+        desk.show(source, item)
+    assert told(desk, "title", "title_prefixes", "version") == ("[水] Locks", ["水"], 1)
+    assert (desk.revisions("t3_a"), tags(desk)) == ([], [("title_prefix", "水"), ("topic_tag", "boats")])
+    assert desk.item("t3_a")["content_change_number"] > before
+    assert [desk.show(source, item).counts for item in (MIRROR, *seen)] == [Counts(duplicate=1)] * (len(seen) + 1)
+    # From then on, it has a history.
+    desk.show(source, ROW.replace(title="[公告] Locks", title_prefixes=("公告",)))
+    assert [(revision["title"], revision["reasons"]) for revision in desk.revisions("t3_a")] == [
+        ("[水] Locks", ["title_changed"])
+    ]
+
+
+def test_the_same_title_as_that_of_a_mirror_is_the_threads_own_once_it_says_so(desk: Desk) -> None:
+    source = desk.follow("r", "reddit")
+    desk.show(source, MIRROR.replace(title=ROW.title))
+    desk.show(source, ROW)
+    desk.show(source, ROW.replace(title="Locks", title_prefixes=()))
+    assert [(revision["title"], revision["reasons"]) for revision in desk.revisions("t3_a")] == [
+        ("[水] Locks", ["title_changed"])
+    ]
 
 
 def test_a_row_never_takes_a_deletion_back(desk: Desk) -> None:

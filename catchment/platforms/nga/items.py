@@ -55,7 +55,9 @@ def of_rows(rows: Sequence[BoardRow], page: BoardPage) -> Item:
         kind=THREAD,
         created_at=from_seconds(row.created),
         title=row.subject or None,
-        title_prefixes=title_prefixes(row.subject),
+        # A mirror has a title of its own, which begins with the name of its board. It must not rename the thread.
+        is_title_foreign=row.mirror_tid is not None,
+        title_prefixes=title_prefixes(row.subject) if row.mirror_tid is None else (),
         url=thread_url(row.tid),
         author=row.author or None,
         author_id=row.author_id or None,
@@ -65,7 +67,6 @@ def of_rows(rows: Sequence[BoardRow], page: BoardPage) -> Item:
         floor_number=0,
         is_head=True,
         is_pinned=None if page.topped is None else page.topped == row.tid,
-        # A mirror has a title of its own: it must not rename the thread.
         is_partial=row.mirror_tid is not None,
         lacks_text=row.mirror_tid is None,
         aliases=tuple(f"t{mirror.mirror_tid}" for mirror in rows if mirror.mirror_tid is not None),
