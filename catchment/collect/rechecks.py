@@ -217,6 +217,7 @@ class _SourceRechecks:
                     is_unconfirmed=due.gone_since is not None or due.failure_count > 0,
                     thread_id=due.thread_id,
                     floor_number=due.floor_number,
+                    text_at=due.text_at,
                 )
                 for due in self._waiting.values()
             ]

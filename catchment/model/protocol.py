@@ -420,6 +420,8 @@ class Recheck(Record, frozen=True):
     floor_number: int | None = None
     is_unconfirmed: bool = False
     """The last recheck did not find or could not fetch it; it is requested by id."""
+    text_at: str | None = None
+    """The id of the post that it replies to, if its text is not stored: a platform may show it only there."""
 
 
 class Platform(Protocol):

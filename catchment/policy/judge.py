@@ -135,6 +135,8 @@ def _new(item: RefinedItem, at: datetime, recheck_ages: Sequence[timedelta]) -> 
     point = Point(at, shown.score, shown.reply_count, shown.view_count) if shown.is_counted else None
     is_floor = shown.floor_number is not None
     recheck_at = next_recheck(recheck_ages, created_at, at, is_floor=is_floor) if recheck_ages else None
+    if recheck_ages and shown.lacks_text and not shown.is_head and shown.parent_id is not None:
+        recheck_at = at  # its text is with the post that it replies to
     return ItemChange(item, None, Change.NEW, values=values, point=point, recheck_at=recheck_at)
 
 
@@ -152,8 +154,8 @@ def completion(change: ItemChange, *, keeps_title: bool = False) -> ItemChange:
     if shown.is_folded:
         values["is_folded"] = True
     # Of a text that was cut off, only the whole has a fingerprint.
-    is_title_newer = keeps_title and isinstance(stored, StoredItem) and not has_no_own_title(stored)
-    if is_title_newer and stored is not None and stored.title is not None and not change.item.is_text_cut:
+    keeps_title = keeps_title and not change.item.is_text_cut
+    if keeps_title and isinstance(stored, StoredItem) and stored.title is not None and not has_no_own_title(stored):
         mark = fingerprint(stored.title, shown.text, shown.target_url, shown.media)
         values |= {"title": stored.title, "fingerprint": mark}
     return ItemChange(change.item, change.stored, Change.COUNTED, values=values, is_reindexed=True, is_completed=True)
@@ -250,7 +252,9 @@ def content_of(refined: RefinedItem) -> ItemValues:
 
 
 def _completing(item: Item) -> ItemValues:
-    return {name: getattr(item, name) for name in _COMPLETING}
+    # What shows the text of a floor does not always show its number.
+    is_placed = item.floor_number is not None
+    return {name: getattr(item, name) for name in _COMPLETING if is_placed or name != "floor_number"}
 
 
 def _revision(stored: StoredItem, at: datetime) -> ItemValues:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from catchment.collect.source_settings import checked_settings
 from catchment.errors import InvalidInput, Unreadable
-from catchment.model import Answer, Identity, Recheck, Request, Source
+from catchment.model import Answer, Identity, Reading, Recheck, Request, Source
 from catchment.platforms import nga
 from catchment.platforms.nga import requests
 from catchment.platforms.nga.encoding import decoded, json_data, plain, source_text
@@ -236,7 +236,46 @@ def test_a_comment_below_a_post_of_another_page_has_the_time_of_its_own_row() ->
     answer = Answer(200, {}, json.dumps(body).encode("gb18030"), request.url, NOW)
     (comment,) = (item for item in nga.read(answer, request).items if item.external_id == f"p{own['pid']}")
     assert (comment.created_at, comment.floor_number) == (datetime(2026, 2, 11, 9, 44, tzinfo=UTC), own["lou"])
-    assert comment.is_partial
+    assert (comment.lacks_text, comment.html, comment.parent_id) == (True, None, f"p{own['comment_to_id']}")
+
+
+def test_a_comment_without_text_is_requested_with_the_post_that_it_comments_on() -> None:
+    comment = Recheck("p824000021", "", PAGE_2.format(824000021), source(), text_at="p824000020")
+    (request,) = nga.recheck([comment])
+    assert (request.params, request.item_id) == ({"pid": "824000020", "__output": "8"}, "p824000021")
+    (case,) = (case for case in cases.cases() if str(case) == "nga/thread_compact.json")
+    body = json.loads(case.body.decode("gb18030"), strict=False)
+    rows = body["data"]["__R"]
+    (parent,) = (row for row in rows.values() if row["pid"] == 824000020)
+    body["data"]["__R"] = {"0": parent}
+    answer = Answer(200, {}, json.dumps(body).encode("gb18030"), request.url, NOW)
+    (item,) = nga.read(answer, request).items
+    assert (item.external_id, item.lacks_text) == ("p824000021", False)
+    # Below the post it is not: that says nothing about the comment, which is requested by its own id then.
+    del parent["comment"]
+    answer = answer.replace(body=json.dumps(body).encode("gb18030"))
+    assert nga.read(answer, request) == Reading()
+    (by_id,) = nga.recheck([comment.replace(is_unconfirmed=True)])
+    assert by_id.params == {"pid": "824000021"}
+    (opening,) = nga.recheck([comment.replace(text_at="t41000010")])
+    assert opening.params == {"tid": "41000010", "page": "1", "__output": "8"}
+
+
+def test_in_json_a_comment_on_a_post_of_this_page_has_its_text_here_and_its_number_on_its_own_page() -> None:
+    (case,) = (case for case in cases.cases() if str(case) == "nga/thread_compact.json")
+    request = case.request(case.expectation())
+    whole = {item.external_id: item for item in cases.read("nga", "thread_compact.json").items}
+    body = json.loads(case.body.decode("gb18030"), strict=False)
+    rows = body["data"]["__R"]
+    body["data"]["__R"] = {key: row for key, row in rows.items() if "comment_to_id" not in row}
+    reading = nga.read(Answer(200, {}, json.dumps(body).encode("gb18030"), request.url, NOW), request)
+    assert {item.external_id for item in reading.items} == whole.keys()
+    (comment,) = (item for item in reading.items if item.floor_number is None)
+    known = whole[comment.external_id]
+    assert comment == known.replace(floor_number=None, url=None)
+    assert comment.html
+    assert reading.thread_page is not None
+    assert known.floor_number in reading.thread_page.holes
 
 
 @pytest.mark.parametrize(

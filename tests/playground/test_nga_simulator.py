@@ -30,7 +30,7 @@ FORMS = ("", "8", "11")
 @pytest.fixture(scope="module")
 def world() -> World:
     habits = Habits(edited=0.2, hostile=0.1, removed=0.1, pictured=0.1)
-    return World(3, START, 0, 7, habits=habits, others={"nga": 2})
+    return World(6, START, 0, 7, habits=habits, others={"nga": 2})
 
 
 class Guest:
@@ -134,7 +134,7 @@ def pages(thread: BoardThread) -> range:
 @pytest.mark.parametrize("form", FORMS)
 def test_threads_are_read_back_whole_with_their_holes(world: World, form: str) -> None:
     guest = account(world)
-    holes = folded = edited = comments = hidden = 0
+    holes = folded = edited = comments = hidden = elsewhere = 0
     for thread in guest.simulator.threads(guest.place):
         if not thread.is_there(AT):
             continue
@@ -157,12 +157,20 @@ def test_threads_are_read_back_whole_with_their_holes(world: World, form: str) -
             assert (page.number, page.page_count) == (number, len(pages(thread)))
             assert page.holes == tuple(floor.number for floor in appeared if not floor.is_there(AT))
             there = [floor for floor in appeared if floor.is_there(AT)]
-            assert [item.floor_number for item in reading.items] == [floor.number for floor in there]
-            for item, floor in zip(cleaned(reading.items), there, strict=True):
-                is_whole = not item.is_partial
+            floors = [item for item in reading.items if item.floor_number is not None]
+            assert [item.floor_number for item in floors] == [floor.number for floor in there]
+            numbers = {floor.number for floor in there}
+            below = [
+                floor
+                for floor in thread.floors
+                if form and floor.comments_on in numbers and floor.is_there(AT) and floor.number not in numbers
+            ]
+            elsewhere += len(below)
+            for item, floor in zip(cleaned(reading.items), [*there, *below], strict=True):
+                is_whole = not item.lacks_text
                 assert item.external_id == (f"p{floor.pid}" if floor.number else f"t{thread.tid}")
-                # In JSON the text of a comment stands below its post, which may be on another page.
-                assert is_whole or (form and floor.comments_on is not None and floor.comments_on < begin)
+                # In JSON the text of a comment stands below its post, which may be on another page, or deleted.
+                assert is_whole or (form and floor.comments_on is not None and floor.comments_on not in numbers)
                 if is_whole:
                     text = squeezed(item.text).replace(squeezed(re.sub(r"\[/?\w+\]", "", PENALTY)), "")
                     assert text == squeezed(floor.post.version(AT).text)
@@ -172,6 +180,7 @@ def test_threads_are_read_back_whole_with_their_holes(world: World, form: str) -
                 holes, folded = holes + len(page.holes), folded + item.is_folded
                 edited, comments = edited + bool(item.edited_at), comments + (floor.comments_on is not None)
     assert min(holes, folded, edited, comments, hidden) > 0
+    assert bool(form) == bool(elsewhere)
 
 
 def test_some_pages_in_compact_json_are_broken_and_whole_from_the_other_serializer(world: World) -> None:

@@ -216,12 +216,16 @@ def test_a_short_form_says_nothing_about_what_is_held(held: dict[str, Any]) -> N
 def test_the_first_whole_form_completes_a_short_one_and_is_no_edit(came: dict[str, Any]) -> None:
     reasons = ("marked_deleted_by_source",) if "is_deleted" in came else ()
     expected = Change.EDITED if reasons else Change.COUNTED
-    item = shown(**came)
+    item = shown(floor_number=4, **came)
     change = judge(known(is_partial=True), item, NOW)
     assert (change.change, change.reasons, change.is_completed) == (expected, reasons, True)
     assert change.is_reindexed
     assert change.values.items() >= content_of(item).items()
     assert {"author_id", "thread_id", "floor_number", "is_head", "language"} <= change.values.keys()
+
+
+def test_a_form_that_does_not_show_on_which_floor_a_post_is_leaves_it_there() -> None:
+    assert "floor_number" not in judge(known(is_partial=True, floor_number=4), shown(b"other"), NOW).values
 
 
 def test_what_is_withheld_completes_nothing() -> None:

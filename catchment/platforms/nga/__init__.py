@@ -53,7 +53,7 @@ HOSTS: tuple[str, ...] = requests.HOSTS
 # No limit is published. One at a time for the whole site: its hosts show the same.
 BUDGET: Budget | None = Budget(NAME, limit=1, window_seconds=1.0)
 IS_SCOPED = False  # tids and pids are unique on the whole site
-PARSER_VERSION = 1
+PARSER_VERSION = 2
 OBEYS_ROBOTS = True
 HAS_COOKIES_PER_HOST = True
 
@@ -168,12 +168,17 @@ def floors(source: Source, thread_id: str, number: int) -> Request:
 
 def recheck(rechecks: Sequence[Recheck]) -> list[Request]:
     """Requests floors by the pages that they are on, twenty at once; one that was not there by its own id, because it
-    may have moved to another thread. An opening post has no id but that of its thread."""
+    may have moved to another thread. An opening post has no id but that of its thread. A comment whose text is not
+    stored is requested with the post that it comments on."""
     pages: dict[tuple[int, int, int], list[Recheck]] = {}
     alone: list[Recheck] = []
+    commented: list[Recheck] = []
     for item in rechecks:
         place = _PLACE.search(item.url or "")
         if not _ID.fullmatch(item.external_id):
+            continue
+        if item.text_at is not None and not item.is_unconfirmed and _ID.fullmatch(item.text_at):
+            commented.append(item)
             continue
         if place is None or item.is_unconfirmed:
             alone.append(item)
@@ -187,6 +192,7 @@ def recheck(rechecks: Sequence[Recheck]) -> list[Request]:
             if len(group) > 1
         ),
         *(_by_id(item) for item in alone),
+        *(requests.comment(item.source, str(item.text_at), item.external_id) for item in commented),
     ]
 
 

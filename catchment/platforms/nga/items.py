@@ -14,7 +14,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
-from catchment.model import Item, Media, ThreadPage, ThreadRow
+from catchment.model import Item, Media, Reference, ThreadPage, ThreadRow
 from catchment.platforms._common.coercion import each_once, from_seconds, media_kind, unique
 from catchment.platforms.nga.bbcode import ATTACHMENTS, SITE, PostPlace, file_url, render
 from catchment.platforms.nga.html_form import DENIED
@@ -108,9 +108,9 @@ def state_of_thread(thread: ThreadAnswer) -> ThreadRow:
 
 
 def of_floors(thread: ThreadAnswer) -> tuple[Item, ...]:
-    """Returns the floors of a page, each once."""
+    """Returns the floors of a page, and the comments that it shows of other pages, each once."""
     items: dict[str, Item] = {}
-    for floor in thread.floors:
+    for floor in (*thread.floors, *thread.comments):
         item = _of_floor(floor, thread)
         items.setdefault(item.external_id, item)
     return tuple(items.values())
@@ -138,7 +138,6 @@ def _of_floor(floor: ForumFloor, thread: ThreadAnswer) -> Item:
     name = thread.names.get(floor.uid, "")
     is_anonymous = name.startswith("#anony_")
     title = (floor.subject or thread.subject) if is_head else floor.subject
-    page = (floor.number or 0) // thread.floors_per_page + 1
     return Item(
         external_id=f"t{thread.tid}" if is_head else f"p{floor.pid}",
         kind=THREAD if is_head else FLOOR,
@@ -147,7 +146,7 @@ def _of_floor(floor: ForumFloor, thread: ThreadAnswer) -> Item:
         title=title or None,
         title_prefixes=title_prefixes(title) if is_head else (),
         html=post.html or None,
-        url=thread_url(thread.tid) if is_head else f"{thread_url(thread.tid)}&page={page}#pid{floor.pid}Anchor",
+        url=_floor_url(floor, thread),
         author=name or None,
         author_id=(name if is_anonymous else floor.uid if not floor.uid.startswith("-") else None) or None,
         score=floor.score,
@@ -158,12 +157,27 @@ def _of_floor(floor: ForumFloor, thread: ThreadAnswer) -> Item:
         is_head=is_head,
         is_digest=thread.is_digest if is_head else None,
         is_folded=post.is_penalised or is_withheld,
-        is_partial=floor.content is None,
         # The text that is stored stays.
-        lacks_text=is_withheld,
+        lacks_text=is_withheld or floor.content is None,
         media=each_once((*post.media, *(_file(file, place) for file in floor.files))),
-        references=post.references,
+        references=post.references or _commented(floor, thread),
     )
+
+
+def _floor_url(floor: ForumFloor, thread: ThreadAnswer) -> str | None:
+    """Returns where a floor is. Only its own row shows on which page that is."""
+    if floor.pid == 0 or floor.number is None:
+        return thread_url(thread.tid) if floor.pid == 0 else None
+    return f"{thread_url(thread.tid)}&page={floor.number // thread.floors_per_page + 1}#pid{floor.pid}Anchor"
+
+
+def _commented(floor: ForumFloor, thread: ThreadAnswer) -> tuple[Reference, ...]:
+    """Returns which post a comment comments on, where its text does not say that, or is not shown."""
+    if floor.parent_pid is None or floor.parent_pid < 0:
+        return ()
+    if floor.parent_pid == 0:
+        return (Reference("replied_to", f"t{thread.tid}", url=thread_url(thread.tid)),)
+    return (Reference("replied_to", f"p{floor.parent_pid}", url=f"{SITE}/read.php?pid={floor.parent_pid}"),)
 
 
 def _attachments(thread: ThreadAnswer) -> str:

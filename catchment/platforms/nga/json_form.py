@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -124,11 +125,20 @@ def read_thread(data: JsonObject) -> ThreadAnswer:
         is_digest=None if digest is None else digest != 0,
         attachments=plain(member(data.get("__GLOBAL"), "_ATTACH_BASE_VIEW")),
         unreadable=len(shown) - len(floors),
+        comments=tuple(_comments_elsewhere(comments, {floor.pid for floor in floors})),
     )
 
 
+def _comments_elsewhere(comments: dict[int, JsonObject], shown: set[int]) -> Iterator[ForumFloor]:
+    for pid, row in list(comments.items())[:MOST_ROWS]:
+        # Its own row says under which number it is stored.
+        if pid not in shown and (comment := _floor({**row, "lou": None}, {})) is not None:
+            yield comment
+
+
 def _floor(row: JsonObject, comments: dict[int, JsonObject]) -> ForumFloor | None:
-    """Reads a floor. A comment has a row of its own without content, which is in the row of what it comments on."""
+    """Reads a floor. A comment has a row of its own without content, which is in the row of what it comments on: that
+    may be on another page."""
     pid, number = integer(row.get("pid")), integer(row.get("lou"))
     if pid is None or pid < 0 or (pid == 0 and number not in (0, None)):
         return None
@@ -147,6 +157,7 @@ def _floor(row: JsonObject, comments: dict[int, JsonObject]) -> ForumFloor | Non
         score=integer(row.get("score")),
         files=tuple(plain(member(file, "attachurl")) for file in entries(row.get("attachs"))),
         is_withheld=row.get("denied") not in (None, "", 0, "0", False),
+        parent_pid=integer(row.get("comment_to_id")),
     )
 
 

@@ -89,7 +89,7 @@ def _board(text: str, request: Request) -> Reading:
 
 
 def _post(thread: ThreadAnswer, request: Request) -> Reading:
-    """Reads one post; an answer without it says that it is gone."""
+    """Reads one post; an answer without it says that it is gone, unless it is a comment that another post may show."""
     asked_id = request.item_id or f"p{request.state.get('pid')}"
     posts = tuple(item for item in items.of_floors(thread) if item.external_id == asked_id)
-    return Reading(posts) if posts else Reading(gone=(asked_id,))
+    return Reading(posts, gone=() if posts or request.state.get("is_comment") else (asked_id,))

@@ -53,6 +53,18 @@ def post(source: Source, pid: int, external_id: str) -> Request:
     return request.replace(item_id=external_id)
 
 
+def comment(source: Source, post_id: str, external_id: str) -> Request:
+    """Returns the request for a post below which the text of a comment is. JSON comes first: there the text is part of
+    what is read."""
+    number = int(post_id[1:])
+    if post_id.startswith("p"):
+        request = _request(source, "read.php", {"pid": str(number)}, POST, {"pid": number, "is_comment": True})
+    else:
+        params = {"tid": str(number), "page": "1"}
+        request = _request(source, "read.php", params, POST, {"tid": number, "is_comment": True})
+    return _in_forms(in_form(request, JSON)).replace(item_id=external_id)
+
+
 def in_form(request: Request, form: str) -> Request:
     """Returns the same request in another form, without a fallback."""
     params = {name: value for name, value in request.params.items() if name not in ("__output", "rand")}

@@ -55,6 +55,8 @@ class ForumFloor(NamedTuple):
     files: tuple[str, ...] = ()
     is_withheld: bool = False
     """The site shows a notice instead of its content."""
+    parent_pid: int | None = None
+    """The post that it comments on, where that is stated besides its content; 0: the one that opens the thread."""
 
 
 class ThreadAnswer(NamedTuple):
@@ -77,3 +79,6 @@ class ThreadAnswer(NamedTuple):
     """The host and folder of attached files, if the page states them."""
     unreadable: int = 0
     """How many floors could not be read."""
+    comments: tuple[ForumFloor, ...] = ()
+    """Comments whose own rows are on other pages, without their text: JSON shows it only with the post commented on.
+    In HTML, every row shows its text."""

@@ -31,6 +31,8 @@ class DueRecheck(Record, frozen=True):
     source: Source
     thread_id: str | None = None
     floor_number: int | None = None
+    text_at: str | None = None
+    """The id of the post that it replies to, if its own text is not stored."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -61,7 +63,8 @@ class RecheckQueue(StorePart):
         leases.check(tx, lease)
         sql = """
             SELECT r.item_id, i.external_id, i.scope, i.url, i.created_at, r.recheck_count, r.failure_count,
-                   r.gone_since, r.source_id, i.thread_id, i.floor_number
+                   r.gone_since, r.source_id, i.thread_id, i.floor_number,
+                   CASE WHEN i.is_partial THEN i.parent_id END
               FROM rechecks r LEFT JOIN items i ON i.id = r.item_id
              WHERE r.platform = ? AND r.next_recheck_at <= ? ORDER BY r.next_recheck_at LIMIT ?
         """
@@ -86,12 +89,9 @@ class RecheckQueue(StorePart):
                 failures,
                 to_moment(since),
                 sources[item_id],
-                thread_id,
-                floor_number,
+                *place,
             )
-            for item_id, external_id, scope, url, created_at, count, failures, since, _, thread_id, floor_number in (
-                existing.values()
-            )
+            for item_id, external_id, scope, url, created_at, count, failures, since, _, *place in existing.values()
             if item_id in sources and item_id not in paused
         ]
 

@@ -186,18 +186,25 @@ class NgaSimulator:
 
     def _page(self, thread: BoardThread, floors: list[BoardFloor], number: int, form: str, at: datetime) -> Page:
         place = self.world.places[thread.head.place]
-        scores = {floor.post.id: max(0, self.world.counters(floor.post, at).score) for floor in floors}
+        numbers = {floor.number for floor in floors}
+        # Below a post stand all comments on it, also those whose own rows are on other pages.
+        comments = [
+            floor
+            for floor in thread.floors
+            if floor.comments_on in numbers and floor.number not in numbers and floor.is_there(at)
+        ]
+        scores = {floor.post.id: max(0, self.world.counters(floor.post, at).score) for floor in (*floors, *comments)}
         fid, name = fid_of(place), place.name
         if form:
-            rows = payloads.posts(floors, thread, fid, at, scores)
-            data = payloads.thread_page(thread, rows, floors, fid, escaped(name), number, at)
+            rows = payloads.posts(floors, comments, thread, fid, at, scores)
+            data = payloads.thread_page(thread, rows, [*floors, *comments], fid, escaped(name), number, at)
             body = payloads.written(data, form, at)
         else:
-            body = markup.thread_page(thread, floors, fid, name, number, at, scores)
-        numbers = {floor.number for floor in floors}
+            body = markup.thread_page(thread, floors, comments, fid, name, number, at, scores)
         entries = []
-        for floor in floors:
-            # In JSON, text and score of a comment are in the row of the floor that it comments on.
+        # In HTML, what stands below a post is a copy: the own row has the text as well.
+        for floor in (*floors, *comments) if form else floors:
+            # In JSON, text and score of a comment are only in the row of the floor that it comments on.
             is_bare = bool(form) and floor.comments_on is not None and floor.comments_on not in numbers
             score = None if is_bare else scores[floor.post.id]
             wire_id = f"p{floor.pid}" if floor.pid else f"t{thread.tid}"

@@ -122,6 +122,7 @@ def _row(row: dict[str, Any], index: int) -> str:
 def thread_page(
     thread: BoardThread,
     floors: list[BoardFloor],
+    comments: list[BoardFloor],
     fid: int,
     name: str,
     page: int,
@@ -135,7 +136,7 @@ def thread_page(
         f"<a href='/thread.php?fid={fid}' class='nav_link'>{escaped(name)}</a><h1><a class='nav_link'>{title}</a></h1>"
     )
     author = -3 if thread.is_anonymous else uid_of(thread.head.author)
-    names = json.dumps(payloads.users(floors, thread), ensure_ascii=False).replace("\\t", "\t")
+    names = json.dumps(payloads.users([*floors, *comments], thread), ensure_ascii=False).replace("\\t", "\t")
     last = payloads.seconds(thread.last_reply_at(at))
     scripts = f"""<script type='text/javascript'>
 //userinfostart
@@ -146,16 +147,21 @@ commonui.postArg.setDefault({fid},0,{thread.tid},{author},0,"","",",1,","",null,
 """
     path = f"/read.php?tid={thread.tid}"
     paging = PAGES.format(path=path, count=pages, page=page, size=FLOORS_A_PAGE) if pages > 1 else ""
-    shown = "".join(_floor(floor, thread, floors, at, scores) for floor in floors)
+    shown = "".join(_floor(floor, thread, floors, comments, at, scores) for floor in floors)
     posts = f"<div id='m_posts' class='module_wrap'>\n<!--postliststart-->\n{shown}<!--postlistend-->\n</div>\n"
     return _encoded(HEAD.format(title=title, fid=fid, nav=nav) + scripts + paging + posts + paging + TAIL)
 
 
 def _floor(
-    floor: BoardFloor, thread: BoardThread, floors: list[BoardFloor], at: datetime, scores: dict[str, int]
+    floor: BoardFloor,
+    thread: BoardThread,
+    floors: list[BoardFloor],
+    others: list[BoardFloor],
+    at: datetime,
+    scores: dict[str, int],
 ) -> str:
     edited = floor.edited_at(at)
-    comments = [other for other in floors if other.comments_on == floor.number]
+    comments = [other for other in (*floors, *others) if other.comments_on == floor.number]
     popular = sorted(floors[1:], key=lambda other: -scores.get(other.post.id, 0))[:2] if floor.number == 0 else []
     copies = "".join(_copy(f"_{other.pid}", other, thread, at, scores) for other in comments)
     copies += "".join(_copy(f"__{other.pid}", other, thread, at, scores) for other in popular)

@@ -123,10 +123,22 @@ def uid_on_page(floor: BoardFloor, thread: BoardThread) -> int:
 
 
 def posts(
-    floors: list[BoardFloor], thread: BoardThread, fid: int, at: datetime, scores: dict[str, int]
+    floors: list[BoardFloor],
+    comments: list[BoardFloor],
+    thread: BoardThread,
+    fid: int,
+    at: datetime,
+    scores: dict[str, int],
 ) -> list[dict[str, Any]]:
-    """The rows of a page. The content of a comment is in the row of the floor that it comments on."""
+    """The rows of a page. The content of a comment is in the row of the floor that it comments on; `comments` are those
+    whose own rows are on other pages."""
     told: dict[int, dict[str, Any]] = {}
+
+    def add_comment(number: int | None, post: dict[str, Any]) -> None:
+        if number in told:
+            below = told[number].setdefault("comment", {})
+            below[str(len(below))] = post
+
     for floor in floors:
         post = _post(floor, thread, fid, at, scores.get(floor.post.id, 0))
         if floor.comments_on is None:
@@ -142,9 +154,9 @@ def posts(
             "pid": floor.pid,
             "comment_to_id": parent.pid,
         }
-        if floor.comments_on in told:
-            comments = told[floor.comments_on].setdefault("comment", {})
-            comments[str(len(comments))] = post
+        add_comment(floor.comments_on, post)
+    for floor in comments:
+        add_comment(floor.comments_on, _post(floor, thread, fid, at, scores.get(floor.post.id, 0)))
     if floors and floors[0].number == 0:
         popular = sorted(floors[1:], key=lambda floor: -scores.get(floor.post.id, 0))[:2]
         copies = [_post(floor, thread, fid, at, scores.get(floor.post.id, 0)) for floor in popular]
