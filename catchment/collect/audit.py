@@ -35,6 +35,7 @@ from catchment.model import (
     ThreadPage,
     VisitResult,
     options,
+    scope_of,
 )
 from catchment.policy.floor_audits import audit_counts, category_of, thread_result
 from catchment.policy.page import all_calmed, changes_of, counts_of, shows_forgotten
@@ -76,9 +77,10 @@ class FloorAudit:
             if not self._store.floor_audits.begin(audit.id, run_id, now):
                 return None
             counts: Counter[str] = Counter()
+            noted: set[tuple[str, str, str, int]] = set()
             try:
                 for source in self._sources(audit.source_id):
-                    self._audit_source(audit, source, run_id, counts)
+                    self._audit_source(audit, source, run_id, counts, noted)
                 counts += GapRepairs(self._context, self._rules, self._owner_id).run(
                     audit.id, started_by, is_repairing=audit.is_repairing, source_id=audit.source_id
                 )
@@ -96,10 +98,19 @@ class FloorAudit:
         if source_id is not None:
             source = self._store.sources.get(source_id)
             return [source] if source.kind in kinds else []
-        return self._store.threads.sources(sorted(kinds))
+        # Of two boards that show a thread, the one that may be requested accounts for it.
+        return sorted(self._store.threads.sources(sorted(kinds)), key=lambda source: source.state != SourceState.ACTIVE)
 
-    def _audit_source(self, audit: AuditView, source: Source, run_id: int, counts: Counter[str]) -> None:
-        """Audits the threads of a source, and adds what it finds to the counts."""
+    def _audit_source(
+        self,
+        audit: AuditView,
+        source: Source,
+        run_id: int,
+        counts: Counter[str],
+        noted_floors: set[tuple[str, str, str, int]],
+    ) -> None:
+        """Audits the threads of a source, and adds what it finds to the counts, and to the floors that this audit has
+        noted: a floor of a thread that two boards show is missing once, and is requested three times, not six."""
         kind, platform = self._platforms.kind(source.kind), self._platforms.of_kind(source.kind)
         assert kind is not None
         assert platform is not None
@@ -116,7 +127,12 @@ class FloorAudit:
                 looked, after, threads = self._store.floor_audits.incomplete(source.id, kind.forum.first_floor, after)
                 counts["thread_count"] += looked
                 for thread in threads:
-                    noted, floors = self._audit_thread(audit, thread, repair)
+                    place = (platform.NAME, scope_of(platform, source), thread.thread_id)
+                    missing = tuple(number for number in thread.missing if (*place, number) not in noted_floors)
+                    if not missing:
+                        continue
+                    noted_floors.update((*place, number) for number in missing)
+                    noted, floors = self._audit_thread(audit, thread.replace(missing=missing), repair)
                     results = Counter(floor.result for floor in floors)
                     counts.update(audit_counts([(noted.result, noted.error_category, 1)], results))
         finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,8 +13,11 @@ import pytest
 
 from catchment.errors import ServerTrouble, SlowDown, Unreadable
 from catchment.model import SourceState
+from catchment.sources.add import follow
 from catchment.store.items.floor_audits import AuditView
 from tests.forum import ForumApp
+
+DAY = timedelta(days=1)
 
 
 @pytest.fixture
@@ -47,6 +51,27 @@ def floors(forum: ForumApp, view: AuditView) -> dict[tuple[str, int], str]:
         for thread in audits.threads(view.id)
         for floor in audits.floors(thread.id)
     }
+
+
+def test_a_floor_of_a_thread_that_two_boards_show_is_missing_once_and_is_requested_three_times(
+    forum: ForumApp,
+) -> None:
+    app = forum.app
+    other, _ = follow(app.store, app.secrets, app.platforms, "forum_board", "board:2", forum.clock.now())
+    forum.board.thread(7, pages=2)
+    forum.run()
+    forum.collect(other, after=DAY)
+    assert app.store.threads.state(other.id, "7").max_floor == 39
+    forum.take_out(7, 3, 25)
+    found = audit(forum, repair=False)
+    assert (found.missing_floor_count, floors(forum, found)) == (2, {("7", 3): "missing", ("7", 25): "missing"})
+    forum.board.says["thread 7 2"] = deque([Unreadable("the page is truncated")] * 9)
+    requests = []
+    for _ in range(4):
+        audit(forum)
+        requests.append(forum.asked.count("thread 7 2"))
+    assert requests == [1, 1, 1, 0]
+    assert forum.floors(7) == [*range(25), *range(26, 40)]
 
 
 def test_what_was_taken_out_at_random_is_found_and_brought_back_and_no_hole_of_the_source(forum: ForumApp) -> None:
