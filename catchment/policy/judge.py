@@ -135,7 +135,8 @@ def _new(item: RefinedItem, at: datetime, recheck_ages: Sequence[timedelta]) -> 
     point = Point(at, shown.score, shown.reply_count, shown.view_count) if shown.is_counted else None
     is_floor = shown.floor_number is not None
     recheck_at = next_recheck(recheck_ages, created_at, at, is_floor=is_floor) if recheck_ages else None
-    if recheck_ages and shown.lacks_text and not shown.is_head and shown.parent_id is not None:
+    is_text_elsewhere = shown.lacks_text and not shown.is_folded and not shown.is_head
+    if recheck_ages and is_text_elsewhere and shown.parent_id is not None:
         recheck_at = at  # its text is with the post that it replies to
     return ItemChange(item, None, Change.NEW, values=values, point=point, recheck_at=recheck_at)
 

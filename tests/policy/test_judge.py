@@ -13,6 +13,7 @@ from catchment.model import (
     Change,
     ItemChange,
     Point,
+    Reference,
     RefinedItem,
 )
 from catchment.policy.judge import completion, is_withheld, judge
@@ -308,3 +309,13 @@ def test_an_old_copy_completes_a_text_under_its_own_title_if_only_a_mirrors_is_s
     assert (change.change, change.reasons) == (Change.COUNTED, ())
     values = completion(change, keeps_title=True).values
     assert (values["title"], values["fingerprint"]) == ("Locks", b"whole")
+
+
+@pytest.mark.parametrize(
+    ("more", "is_due"),
+    [({}, True), ({"is_folded": True}, False), ({"references": ()}, False), ({"lacks_text": False}, False)],
+)
+def test_a_reply_whose_text_is_elsewhere_is_due_for_a_recheck_at_once(more: dict[str, Any], is_due: bool) -> None:
+    row: dict[str, Any] = {"text": None, "lacks_text": True, "references": (Reference("replied_to", "b"),)}
+    change = judge(None, shown(**row | more), NOW, recheck_ages=(timedelta(days=1),))
+    assert (change.recheck_at == NOW) == is_due
