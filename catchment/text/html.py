@@ -156,8 +156,8 @@ def sanitise(html: str, base_url: str) -> str | None:
 
 @lru_cache(maxsize=256)
 def _cleaner(base_url: str | None) -> nh3.Cleaner:
-    """Returns a cleaner that resolves relative URLs, or for None one that leaves them alone. Making one costs as much as
-    cleaning five entries: most answers have no relative URL, and share the one for None."""
+    """Returns a cleaner that resolves relative URLs, or for None one that leaves them alone. Making one costs as much
+    as cleaning five entries: most answers have no relative URL, and share the one for None."""
     if base_url is None:
         return _cleaner_by("pass_through")
     try:
