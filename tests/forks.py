@@ -1,7 +1,9 @@
 """`pytest --forks N`: the tests are loaded once, and run by N forks of the process that has loaded them.
 
 With `-n N`, each of N processes loads all tests again: that is half a minute of CPU time for each in a fresh clone. A
-fork takes the next piece of work when it is done with the last: the long tests one by one, then the others by file.
+fork takes the next piece of work when it is done with the last. Half of the forks begin with the tests that wait for
+other processes, the other half with those that compute: so no core idles while tests wait. Those that are done first
+help the others.
 """
 
 from __future__ import annotations
@@ -13,28 +15,41 @@ import struct
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 from multiprocessing import Pipe, util
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
 import pytest
 
-FIRST = (
-    *(
-        "tests/endure/",
-        "tests/kill/",
-        "tests/browser/",
-        "tests/engines/test_distributed",
-        "tests/web/test_server.py",
-        "tests/test_third_party.py",
-    ),
-    *("tests/cli/test_signals.py", "tests/test_hostile_world.py", "tests/cli/test_collect_memory.py"),
-    *("tests/playground/test_reddit_met.py", "tests/web/test_api_promises.py", "tests/cli/test_planted_secrets.py"),
+WAITING = (
+    "tests/endure/test_endurance.py",
+    "tests/kill/",
+    "tests/browser/",
+    "tests/engines/test_distributed",
+    "tests/web/test_server.py",
+    "tests/cli/test_demo.py",
+    "tests/test_third_party.py",
+    "tests/cli/test_signals.py",
 )
-"""Where tests take long, the longest first. What stands here changes the order of tests, and nothing else."""
+"""Tests that mostly wait for other processes, the longest first."""
+COMPUTING = (
+    "tests/web/test_api_promises.py",
+    "tests/playground/test_reddit_met.py",
+    "tests/playground/test_json_collected.py",
+    "tests/test_hostile_world.py",
+    "tests/collect/test_attacks.py",
+    "tests/cli/test_collect_memory.py",
+    "tests/health/test_outages.py",
+    "tests/store/test_plans.py",
+    "tests/cli/test_planted_secrets.py",
+    "tests/playground/",
+)
+"""Files that need the most CPU time, the most first. Their tests share what is costly to make: a simulated world, the
+description of the API. So a fork takes a whole file. What stands here and above changes the order of tests, and nothing
+else."""
 AT_MOST = 20
-"""Tests of one file in a piece of work."""
+"""Tests of any other file in a piece of work."""
 NUMBER = struct.Struct("i")
 
 
@@ -42,16 +57,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--forks", type=int, default=0, metavar="N", help="load the tests once, run them in N processes")
 
 
-def pieces(items: Sequence[pytest.Item]) -> list[list[pytest.Item]]:
-    """What a fork takes at a time: one of the long tests, or some neighbours in a file.
+def pieces(items: Sequence[pytest.Item]) -> tuple[list[list[pytest.Item]], list[list[pytest.Item]]]:
+    """What a fork takes at a time: one of the tests that wait; and a file that computes, or some neighbours in another.
 
     A fixture of a module is made again for each piece: one that is costly and shared by many tests has to be one of the
     session, of which every fork has one.
     """
-    long = [[item] for start in FIRST for item in items if item.nodeid.startswith(start)]
-    others = [item for item in items if not item.nodeid.startswith(FIRST)]
+    waiting = [[item] for start in WAITING for item in items if item.nodeid.startswith(start)]
+    others = [item for item in items if not item.nodeid.startswith(WAITING)]
     files = [list(group) for _, group in groupby(others, key=lambda item: item.path)]
-    return long + [file[at : at + AT_MOST] for file in files for at in range(0, len(file), AT_MOST)]
+    files.sort(key=_rank)
+    computing = []
+    for file in files:
+        size = len(file) if _rank(file) < len(COMPUTING) else AT_MOST
+        computing += [file[at : at + size] for at in range(0, len(file), size)]
+    return waiting, computing
+
+
+def _rank(file: Sequence[pytest.Item]) -> int:
+    """Its place among those that compute, or the place behind them."""
+    starts = (rank for rank, start in enumerate(COMPUTING) if file[0].nodeid.startswith(start))
+    return next(starts, len(COMPUTING))
 
 
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
@@ -65,9 +91,9 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
 class Work:
     """Numbers of the pieces that nobody has taken. A pipe: whoever reads a number has it alone."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, numbers: range) -> None:
         self._source, self._sink = os.pipe()
-        for number in range(count):
+        for number in numbers:
             # It holds 64 KB on Linux; where it holds less, this would wait for ever.
             os.set_blocking(self._sink, False)
             os.write(self._sink, NUMBER.pack(number))
@@ -95,8 +121,9 @@ class Forks:
 
     def __init__(self, session: pytest.Session) -> None:
         self.session, self.config, self.hook = session, session.config, session.config.hook
-        self.pieces = pieces(session.items)
-        self.work = Work(len(self.pieces))
+        waiting, computing = pieces(session.items)
+        self.pieces = waiting + computing
+        self.work = (Work(range(len(waiting))), Work(range(len(waiting), len(self.pieces))))
         self.by_id = {item.nodeid: item for item in session.items}
         self.folder = session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
         self.forks: dict[Connection, Fork] = {}
@@ -111,7 +138,8 @@ class Forks:
                 for pipe in wait(list(self.forks)):
                     self._hear(pipe)  # type: ignore[arg-type]
                 if self.session.shouldfail or self.session.shouldstop:
-                    self.work.drop()
+                    for work in self.work:
+                        work.drop()
         except BaseException:
             for fork in self.forks.values():
                 os.kill(fork.pid, signal.SIGTERM)
@@ -204,7 +232,7 @@ def _live(forks: Forks, pipe: Connection) -> None:
         folder = forks.folder / f"fork-{forks.started}"
         folder.mkdir(mode=0o700)
         config._tmp_path_factory._basetemp = folder  # type: ignore[attr-defined]
-        for number in forks.work:
+        for number in chain(*(forks.work if forks.started % 2 else reversed(forks.work))):
             piece = forks.pieces[number]
             # After its last test, what belongs to the whole session stays; nothing else does.
             for item, following in zip(piece, [*piece[1:], session], strict=True):

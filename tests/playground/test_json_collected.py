@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -27,12 +28,18 @@ START = datetime(2026, 3, 2, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 
 
+@cache
+def world_of(others: tuple[tuple[str, int], ...]) -> World:
+    """One for all tests: it never changes, and remembers what it was asked."""
+    return World(11, START, 0, 7.0, busy=30.0, others=dict(others))
+
+
 class Scene:
     """Busy places of the playground, all of them followed."""
 
     def __init__(self, folder: Path, faults: FaultPlan, others: dict[str, int]) -> None:
         self.clock = HandClock(START + 24 * HOUR)
-        self.world = World(11, START, 0, 7.0, busy=30.0, others=others)
+        self.world = world_of(tuple(others.items()))
         self.log = folder / "asked.jsonl"
         self.playground = Playground(self.world, self.clock, faults, log=self.log, slow_seconds=0.01)
         self.playground.start()
