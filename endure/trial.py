@@ -28,6 +28,7 @@ from catchment.model import Record
 from catchment.platforms import installed
 from catchment.playground.faults import Cue
 from catchment.playground.log import Asked, Counts, read_log
+from catchment.playground.server import BACKLOG
 from catchment.playground.sites.reddit.keys import client
 from catchment.playground.world import World
 from catchment.settings import Settings
@@ -107,7 +108,9 @@ def run(plan: Plan, folder: Path) -> Verdict:
     with ExitStack() as ending:
         database = database_of(plan.database, folder)
         ending.callback(database.close)
-        port = _free_port()
+        # The playground inherits it: a port that is only looked up may be taken by the time the playground starts.
+        listener = ending.enter_context(socket.create_server(("127.0.0.1", 0), backlog=BACKLOG))
+        port = int(listener.getsockname()[1])
         settings = Settings(
             home=home,
             database_url=database.url,
@@ -128,7 +131,7 @@ def run(plan: Plan, folder: Path) -> Verdict:
         collectors = Collectors(settings, out, fleet.SETTINGS if is_hurried else {})
         # Anchored here, before anybody else looks: all processes live by the same clock.
         clock = clock_from(plan.clock, home)
-        ending.enter_context(_playground(plan, folder, log, port))
+        ending.enter_context(_playground(plan, folder, log, listener))
         if broker is not None:
             peace_at = time.monotonic() + clock.wall_seconds((world.end - REST - clock.now()).total_seconds())
             kills, restarts = fleet.disturbed(plan, collectors, clock, world, database, broker, peace_at)
@@ -228,11 +231,6 @@ class Postgres:
             self._server.stop()
 
 
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
 def _storms(plan: Plan) -> list[Cue]:
     """Now and then Reddit has too many requests from everybody: with a word on how long, without one, and at the door
     where tokens are given."""
@@ -246,7 +244,7 @@ def _storms(plan: Plan) -> list[Cue]:
 
 
 @contextmanager
-def _playground(plan: Plan, folder: Path, log: Path, port: int) -> Iterator[None]:
+def _playground(plan: Plan, folder: Path, log: Path, listener: socket.socket) -> Iterator[None]:
     script = folder / "script.json"
     script.write_bytes(msgspec.json.encode(_storms(plan)))
     words = [sys.executable, "-m", "catchment.playground", "--seed", str(plan.seed), "--places", str(plan.places)]
@@ -262,11 +260,13 @@ def _playground(plan: Plan, folder: Path, log: Path, port: int) -> Iterator[None
     ]
     words += ["--fault-rate", str(plan.fault_rate), "--log", str(log), "--slow-seconds", "0.05"]
     words += ["--script", str(script)]
-    words += ["--port", str(port), "--others", *(f"{form}={count}" for form, count in plan.others)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+    words += ["--listener", str(listener.fileno()), "--others", *(f"{form}={count}" for form, count in plan.others)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, pass_fds=[listener.fileno()]) as process:
+        listener.close()
         try:
             assert process.stdout is not None
-            process.stdout.readline()
+            if not process.stdout.readline():
+                raise RuntimeError("the playground ended before it served anything; what it said is above")
             yield
         finally:
             process.terminate()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import signal
+import socket
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,6 +30,7 @@ def main() -> None:
         log=options.log,
         port=options.port,
         slow_seconds=options.slow_seconds,
+        listener=None if options.listener is None else socket.socket(fileno=options.listener),
     )
     stop = Event()
     for signal_number in (signal.SIGTERM, signal.SIGINT):
@@ -55,6 +57,9 @@ def _options() -> argparse.ArgumentParser:
     options.add_argument("--start", type=_moment, help="when it starts (ISO 8601); by default today at midnight UTC")
     options.add_argument("--busy", type=float, default=1.0, help="factor for the number of posts")
     options.add_argument("--port", type=int, default=0, help="0: any free port")
+    options.add_argument(
+        "--listener", type=int, metavar="FD", help="an inherited socket that listens already, used instead of --port"
+    )
     options.add_argument("--clock", metavar="START,RATE", help="like CATCHMENT_CLOCK; by default the machine's clock")
     options.add_argument("--home", type=Path, default=Path("."), help="folder of the clock's anchor file")
     options.add_argument("--fault-rate", type=float, default=0.0, help="share of requests that get a fault")

@@ -45,6 +45,8 @@ PIECES = 12
 MOST_WAITING_BYTES = 1_000_000
 AT_ONCE = struct.pack("ii", 1, 0)
 """SO_LINGER: close abruptly, so that the client sees a reset."""
+BACKLOG = 1024
+"""Connections that may wait to be accepted."""
 
 
 class Playground:
@@ -59,11 +61,13 @@ class Playground:
         log: Path | None = None,
         port: int = 0,
         slow_seconds: float = 0.2,
+        listener: socket.socket | None = None,
     ) -> None:
+        """`listener` is a socket that listens already, used instead of `port`."""
         self.world, self.clock, self.faults, self.slow_seconds = world, clock, faults, slow_seconds
         self.counts = Counts()
         self._site = Site(world, faults, self.counts, Log(log) if log else None)
-        self._socket = socket.create_server(("127.0.0.1", port), backlog=1024)
+        self._socket = listener or socket.create_server(("127.0.0.1", port), backlog=BACKLOG)
         self.port: int = self._socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self._loop = asyncio.new_event_loop()
