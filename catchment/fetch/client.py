@@ -5,7 +5,7 @@ from __future__ import annotations
 import random as chance
 import secrets as unguessable
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from threading import Event
@@ -19,8 +19,10 @@ from catchment.credentials.pool import CookieHost, Use
 from catchment.credentials.secret import Secret
 from catchment.errors import (
     AddressRefused,
+    CredentialsExhausted,
     LoginNeeded,
     NetworkError,
+    OutOfCredits,
     PlatformError,
     ServerTrouble,
     SlowDown,
@@ -85,6 +87,8 @@ class Call(Struct):
     """The token from a login with that credential."""
     changes_tried: int = 0
     is_renewal_tried: bool = False
+    spent: dict[str, OutOfCredits] = {}
+    """By credential of the pool whose account has nothing left, the error that said so."""
     bookings: list[Booking] = []
     """What its exchanges cost, one by one, at services that cost money."""
 
@@ -160,6 +164,17 @@ class Fetch:
         self._throttle.wait(seconds)
 
     def _attempt(self, call: Call) -> Answer:
+        """Returns the answer if it is not a refusal. If the account of a credential of the pool has nothing left, the
+        request is sent with the next one."""
+        while True:
+            try:
+                return self._answer(call)
+            except OutOfCredits as error:
+                if call.use is None or not call.use.is_pooled or call.use.name in call.spent:
+                    raise
+                call.spent[call.use.name] = error
+
+    def _answer(self, call: Call) -> Answer:
         """Returns the answer if it is not a refusal, and reports to the credential that was used."""
         try:
             answer, slot = self._send(call)
@@ -170,7 +185,8 @@ class Fetch:
                 answer, slot = self._follow(call)
         except PlatformError as error:
             # "Too many requests" is our own fault only.
-            if call.use is not None and error.is_credentials and not isinstance(error, SlowDown):
+            is_news = not isinstance(error, SlowDown) and error not in call.spent.values()
+            if call.use is not None and error.is_credentials and is_news:
                 self._credentials.failed(call.use, error)
             raise
         self._throttle.note_limits(slot, answer)
@@ -182,7 +198,7 @@ class Fetch:
 
     def _send(self, call: Call) -> tuple[Answer, Slot]:
         """Sends the call without a credential, with the one that it names, or with the best of the pool; while that
-        one has used up its budget, with the next best."""
+        one has used up its budget, or its account has nothing left, with the next best."""
         asked, platform = call.asked, call.platform
         # The pool's credentials are for the platform's own hosts; a source with a host of its own names one.
         place = parse_url(asked.url)
@@ -194,7 +210,7 @@ class Fetch:
         while True:
             use = None
             if asked.credential is not None or is_pooled:
-                use = self._credentials.take(platform.NAME, asked.credential, busy, cookie_host)
+                use = self._take(call, busy, cookie_host)
             if use is None and busy:
                 raise min(busy.values(), key=lambda error: error.retry_at or datetime.max.replace(tzinfo=UTC))
             if use is None and asked.identity is Identity.NEEDED:
@@ -210,6 +226,19 @@ class Fetch:
                 if use is None or not use.is_pooled or not error.is_credentials or not error.is_own_limit:
                     raise
                 busy[use.name] = error
+
+    def _take(self, call: Call, busy: Collection[str], host: CookieHost | None) -> Use | None:
+        """Returns the credential to send the call with. Raises the error of an account that has nothing left if no
+        other credential is usable."""
+        try:
+            use = self._credentials.take(call.platform.NAME, call.asked.credential, {*busy, *call.spent}, host)
+        except CredentialsExhausted:
+            if not call.spent:
+                raise
+            use = None
+        if use is None and call.spent and not busy:
+            raise next(iter(call.spent.values()))
+        return use
 
     def _blamed(self, refusal: Refusal, slot: Slot) -> PlatformError:
         """Starts the cooldown that a refusal asks for, and returns its error."""

@@ -17,6 +17,7 @@ from catchment.errors import (
     Gone,
     LeaseLost,
     LoginNeeded,
+    OutOfCredits,
     PlatformError,
     SlowDown,
     SpendingCapReached,
@@ -572,7 +573,9 @@ def _due_after(
     state: VisitState, progress: Progress, error: CatchmentError, cause: Cause | None, failures: int, at: datetime
 ) -> schedule.NextDue:
     """Returns when the source is tried again after a failure; `failures`: those in a row that count against it."""
-    interval, retry_at = state.interval(progress), getattr(error, "retry_at", None)
+    # The wait of a used-up account is that of its credential: the pool keeps it, and may have another one by then.
+    retry_at = None if isinstance(error, OutOfCredits) else getattr(error, "retry_at", None)
+    interval = state.interval(progress)
     limit = state.rules.failures_before_probation
     if isinstance(error, SlowDown | CredentialsExhausted):
         return schedule.next_due_when_told_to_wait(interval, retry_at, at)

@@ -12,6 +12,7 @@ from catchment.credentials.secret import Secret
 from catchment.errors import (
     LoginNeeded,
     Missing,
+    OutOfCredits,
     PlatformError,
     Refused,
     ServerTrouble,
@@ -190,6 +191,37 @@ def test_a_pause_of_the_whole_host_is_not_escaped_by_another_credential(pooled, 
     for _ in range(2):
         with pytest.raises(SlowDown):
             pooled.ask(url, identity=Identity.NEEDED)
+    assert keys_seen(server) == ["key-of-one"]
+
+
+def of_an_account(status: int = 402) -> SomePlatform:
+    return SomePlatform(
+        OWN,
+        refuses=lambda answer: (
+            Refusal(OutOfCredits("nothing left"), FailureScope.CREDENTIAL) if answer.status == status else None
+        ),
+    )
+
+
+def test_while_the_account_of_one_has_nothing_left_the_request_goes_with_the_next_one(pooled, server):
+    pooled.platform = of_an_account()
+    assert pooled.ask(server.on("/", status(402), reply(b"posts")), identity=Identity.NEEDED).body == b"posts"
+    assert keys_seen(server) == ["key-of-one", "key-of-two"]
+    assert pooled.told == [("one", "OUT_OF_CREDITS"), ("two", "succeeded")]
+
+
+def test_when_no_account_has_anything_left_each_is_asked_once_and_blamed_once(pooled, server):
+    pooled.platform = of_an_account()
+    with pytest.raises(OutOfCredits):
+        pooled.ask(server.on("/", status(402)), identity=Identity.NEEDED)
+    assert keys_seen(server) == ["key-of-one", "key-of-two"]
+    assert pooled.told == [("one", "OUT_OF_CREDITS"), ("two", "OUT_OF_CREDITS")]
+
+
+def test_a_request_that_names_its_credential_is_not_sent_with_the_account_of_another(pooled, server):
+    pooled.platform = of_an_account()
+    with pytest.raises(OutOfCredits):
+        pooled.ask(server.on("/", status(402), reply()), identity=Identity.NEEDED, credential="one")
     assert keys_seen(server) == ["key-of-one"]
 
 

@@ -291,6 +291,34 @@ def test_an_account_that_is_used_up_is_an_alert_until_somebody_pays_in_although_
     assert spent not in {alert.subject for alert in scene.app.store.alerts.page()}
 
 
+@pytest.mark.parametrize(("key", "service"), [("credits-0-", "twitterapi_io"), ("cap-0-", "x")])
+def test_no_visit_fails_because_an_account_is_used_up_while_that_of_another_key_is_not(
+    scene_of: Callable[..., Scene], key: str, service: str
+) -> None:
+    scene = scene_of(key)
+    spare = Secret.parse("spare-key")
+    scene.app.secrets.add(service, "spare", spare, scene.clock.now(), terms=Terms(is_shared=True))
+    source = scene.follow(f"@{user_name(WORLD, somebody('usual'), START)}", service, limit=60)
+    for _ in range(3):
+        assert scene.visit(source).error is None
+        # Whoever comes first after the cooldown finds the account still empty, each time anew.
+        scene.clock.advance(25 * 3600)
+    assert sum(line.status in (402, 429) for line in read_log(scene.log)) > 1
+
+
+def test_a_source_does_not_wait_for_the_next_month_of_one_key_when_another_is_added(
+    scene_of: Callable[..., Scene],
+) -> None:
+    scene = scene_of("cap-0-")
+    source = scene.follow(f"@{user_name(WORLD, somebody('usual'), START)}", "x")
+    assert scene.visit(source).error_code == "OUT_OF_CREDITS"
+    spare = Secret.parse("spare-key")
+    scene.app.secrets.add("x", "spare", spare, scene.clock.now(), terms=Terms(is_shared=True))
+    scene.clock.advance(1801)
+    (result,) = scene.app.scheduler().due("test", "test")
+    assert (result.source_id, result.error) == (source.id, None)
+
+
 @pytest.mark.parametrize(("key", "service"), [("credits-60-", "twitterapi_io"), ("cap-5-", "x")])
 def test_an_account_that_is_used_up_is_left_alone_by_sources_that_name_it(
     scene_of: Callable[..., Scene], key: str, service: str
