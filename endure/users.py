@@ -139,23 +139,26 @@ def _live(week: Week, folder: Path, caps: Caps | None = None) -> Verdict:
         secrets = secrets_found((folder, *database.folders()), settings, _limited_keys(week).values())
         asked = read_log(log)
         with open_app(settings, "judge", clock=clock) as app:
-            missing = holes(app, world, sources, asked)
+            missing, starved = holes(app, world, sources, asked), never_read(app, sources)
             costs = _costs(app, asked)
             billed = _billed(app, world, sources, asked)
             used_up = _used_up(app, asked)
             gaps = Counter(
                 gap.cause for is_open in (True, False) for gap in app.store.gaps.newest(10_000, is_open=is_open)
             )
+    # Stricter than where some places are gone before anybody comes: here, everybody is there on the first day.
+    figures |= {"unvisited": len(starved)}
     figures |= {"secrets": len(secrets), "missing": len(missing), "gaps_by_cause": dict(gaps), "cost": costs}
     figures |= {"billed": billed, "used_up": used_up}
     if caps is not None:
         figures |= {"caps": caps.amounts, "fullest_days": fullest}
-    is_good = not any(figures[name] for name in (*FAULTS, "missing")) and all(cost["agrees"] for cost in costs.values())
+    must_be_none = (*FAULTS, "missing", "unvisited")
+    is_good = not any(figures[name] for name in must_be_none) and all(cost["agrees"] for cost in costs.values())
     if caps is not None:
         # In a short trial, a day may have cost more than its cap before the cap came: then nothing is added to it.
         allowed = {service: max(cap, spent_before[service]) for service, cap in caps.amounts.items()}
         is_good = is_good and all(fullest[service] <= allowed[service] for service in allowed)
-    return Verdict(figures, tuple(details + secrets + missing), is_good)
+    return Verdict(figures, tuple(details + secrets + missing + starved), is_good)
 
 
 def _phases(world: World, caps: Caps | None) -> list[tuple[datetime, dict[str, int]]]:
@@ -328,6 +331,11 @@ def holes(app: App, world: World, sources: Sequence[Followed], asked: Sequence[A
             if is_owed and post.id not in held and not is_in_gap:
                 found.append(f"{post.id} of {post.shown_from:%d %H:%M:%S} ({source.manner.target}) is missing")
     return found
+
+
+def never_read(app: App, sources: Sequence[Followed]) -> list[str]:
+    """Returns the users of whom no visit succeeded."""
+    return [f"{source.manner.target} was never read" for source in sources if not _visits(app, source.source_id)]
 
 
 def _service(line: Asked) -> str:

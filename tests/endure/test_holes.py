@@ -1,4 +1,5 @@
-"""The judge of the trial of users: what is neither stored nor in a gap is a hole, whoever made it."""
+"""The judge of the trial of users: what is neither stored nor in a gap is a hole, whoever made it; and everybody is
+read."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ import pytest
 
 from catchment.model import Outcome
 from catchment.playground.log import read_log
+from catchment.playground.sites.x import fate
 from endure import users
 from endure.following import Followed, followed, user
 from tests.x.scene import WORLD, Scene, somebody
@@ -57,3 +59,22 @@ def test_a_post_that_is_taken_out_of_the_archive_is_a_hole(capped: tuple[Scene, 
     scene.app.store.database.write(lambda tx: tx.run("DELETE FROM sightings WHERE item_id = ?", newest.id))
     (hole,) = holes(scene, source)
     assert "is missing" in hole
+
+
+def test_a_user_whose_visits_all_failed_was_never_read(tmp_path: Path) -> None:
+    with closing(Scene(tmp_path, key="cap-1-")) as scene:
+        places = [place for place in WORLD.places if fate(WORLD, place)[0] == "usual"][:2]
+        # What the first one costs is all that the account has.
+        manners = [user(WORLD, place, "x") for place in places]
+        sources = [
+            followed(scene.app, place, manner.replace(settings={"service": "x", "limit": 5}))
+            for place, manner in zip(places, manners, strict=True)
+        ]
+        outcomes = [
+            result.outcome
+            for source in sources
+            for result in scene.app.scheduler().these([source.source_id], "test", "test")
+        ]
+        assert outcomes == [Outcome.SUCCEEDED, Outcome.FAILED]
+        (starved,) = users.never_read(scene.app, sources)
+        assert starved == f"{sources[1].manner.target} was never read"
