@@ -228,6 +228,8 @@ class Reading(Record, frozen=True):
     """Proposed next requests; collect/ decides which of them are sent."""
     is_end: bool = True
     """The listing has no page after this one."""
+    is_end_doubtful: bool = False
+    """The page was announced and shows nothing: perhaps the listing ends here, perhaps the rest was withheld."""
     is_torn: bool = False
     """The answer is truncated: the items here are complete, but there were more."""
     is_transcoded: bool = False

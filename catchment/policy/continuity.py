@@ -55,6 +55,8 @@ class End(StrEnum):
     """A spending cap."""
     REPEATS = "repeats"
     """The platform returned the same page again: its cursor loops."""
+    INCOMPLETE = "incomplete"
+    """A page was announced and shows nothing: perhaps there is nothing, perhaps it was withheld."""
 
 
 class Walk(Record, frozen=True):
@@ -266,7 +268,8 @@ def gap_after(walk: Walk, end: End, answered_at: datetime) -> Gap | None:
     to_at = max((at for at in (_oldest_after(walk, mark), walk.lowest_at) if at is not None), default=answered_at)
     to_at = max(mark.at, to_at)
     to_ids = tuple(sorted(id_ for id_, at in walk.anchors.items() if at == to_at))[:_MOST_TIES]
-    return Gap(not walk.listing.is_window, mark.at, to_at, cause, mark.ids, to_ids=to_ids)
+    is_certain = not walk.listing.is_window and end != End.INCOMPLETE
+    return Gap(is_certain, mark.at, to_at, cause, mark.ids, to_ids=to_ids)
 
 
 def _came_meanwhile(walk: Walk, answered_at: datetime) -> float:

@@ -32,6 +32,7 @@ _CAUSES = {
     "cap": "our own limit of pages ended the walk",
     "money": "a spending cap ended the walk",
     "repeats": "the platform's pages go in circles",
+    "incomplete": "the platform announced a further page, and it was empty",
 }
 
 

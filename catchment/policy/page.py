@@ -336,6 +336,8 @@ def _end(state: VisitState, position: Walk, reading: Reading, goes_on: bool, is_
         return End.CAP
     if goes_on or not state.walk.is_queue_empty:
         return None
+    if reading.is_end_doubtful:
+        return End.INCOMPLETE
     # There is more, and the platform cannot lead to it: its list or its parser is at its limit.
     leads_on = any(request.about_item is None for request in reading.follow)
     return End.LAST_PAGE if reading.is_end or leads_on else End.CAP

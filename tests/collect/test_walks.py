@@ -53,6 +53,7 @@ class Board(Answering):
         self.behind: dict[int, timedelta] = {}
         """By page, how far the clock is behind that dates it."""
         self.is_hollow = False
+        self.empty_page: int | None = None
 
     def post(self, count: int) -> None:
         self.posts += range(len(self.posts), len(self.posts) + count)
@@ -94,6 +95,8 @@ def platform_of(board: Board, overlap: int) -> Any:
         follow = (request.replace(params={"page": str(page)}),) if is_more else ()
         if board.is_hollow:
             return Reading(follow=(request,))
+        if page - 1 == board.empty_page:
+            return Reading(is_end_doubtful=True)
         is_torn = page - 1 == board.torn_page
         return Reading(items[:3] if is_torn else items, follow=follow, is_end=not follow, is_torn=is_torn)
 
@@ -241,6 +244,23 @@ def test_a_cursor_that_loops_ends_the_walk_with_a_known_gap(here: TownApp) -> No
     walking.collect()
     assert walking.board.pages_asked == [0, 1]
     assert [gap.cause for gap in here.gaps()] == ["repeats"]
+
+
+def test_a_page_that_was_announced_and_shows_nothing_leaves_a_possible_gap(here: TownApp) -> None:
+    walking = Walking(here)
+    walking.board.post(20)
+    walking.collect()
+    walking.board.post(45)
+    walking.board.empty_page = 2
+    walking.collect()
+    (gap,) = here.gaps()
+    at = [walking.board.start + timedelta(minutes=number) for number in (19, 45)]
+    assert (gap.certainty, gap.cause, [gap.from_at, gap.to_at]) == ("possible", "incomplete", at)
+    # Above what is stored, it is just the end of the list.
+    walking.board.post(5)
+    walking.board.empty_page = 1
+    walking.collect()
+    assert len(here.gaps()) == 1
 
 
 def test_a_torn_page_in_the_middle_of_a_walk_proves_nothing_and_is_walked_again(here: TownApp) -> None:

@@ -213,6 +213,12 @@ def test_the_edge_of_a_gap_is_known_under_all_ids_of_its_item() -> None:
     assert repair.narrowed.to_ids == ("900", "t39")
 
 
+def test_a_listing_that_ends_before_what_it_announced_leaves_a_possible_gap() -> None:
+    walk = walked(MARK, [fresh("a", 1), fresh("b", 20)])
+    gap = Gap(False, at(60), at(20), "incomplete", ("m",), to_ids=("b",))
+    assert gap_after(walk, End.INCOMPLETE, NOW) == gap
+
+
 def test_a_listing_that_ends_at_its_reach_leaves_a_gap_and_one_that_ends_before_has_shown_all() -> None:
     full = walked(MARK, [fresh(f"{number}", number / 10) for number in range(95)])
     assert gap_after(full, End.LAST_PAGE, NOW) == Gap(True, at(60), at(9.4), "reach", ("m",), to_ids=("94",))

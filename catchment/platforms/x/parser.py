@@ -129,6 +129,7 @@ def _tweets(answer: Answer, request: Request) -> Reading:
         follow=follow,
         # A cursor that was followed before leads nowhere: there is more, and it cannot be reached.
         is_end=not follow and not (page.cursor and page.tweets),
+        is_end_doubtful=_is_doubtful(page, request),
         title=f"@{name}" if name else None,
         # The user may have another name now.
         target=f"@{name.lower()}" if name and name.lower() != user[1].lower() else None,
@@ -158,6 +159,13 @@ def _next(page: TweetPage, request: Request, oldest: datetime | None) -> tuple[R
     if not page.cursor or is_over or requests.is_loop(request, page.cursor) or "kind" not in request.state:
         return ()
     return (requests.next_page(request, page.cursor, oldest),)
+
+
+def _is_doubtful(page: TweetPage, request: Request) -> bool:
+    """Whether a page was announced and shows nothing: TwitterAPI.io announces pages that do not exist, and shows none
+    of users who have become unreadable meanwhile."""
+    is_later_page = request.step == requests.TWEETS and bool(request.state.get("cursors"))
+    return not page.tweets and is_later_page and request.service == requests.TWITTERAPI_IO
 
 
 def _cursor(user: tuple[str, str], state: JsonObject, *, is_empty: bool) -> JsonObject | None:

@@ -201,6 +201,7 @@ NAMES: dict[str, dict[str, str]] = {
         "cap": "Our own page limit ended the collection.",
         "money": "A spending cap ended the collection.",
         "repeats": "The platform's pages repeat themselves.",
+        "incomplete": "The platform announced a further page, and it was empty. Perhaps nothing is missing.",
     },
     "closed": {
         "gap.shown_again": "The missing items were found after all.",
