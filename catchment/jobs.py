@@ -29,6 +29,7 @@ log = logs.logger(__name__)
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 WARM_UP, SEEDS = 2 * HOUR, 30 * MINUTE
 COLLECT_DUE, INCREMENTAL = "collect-due", "auto-crawl-incremental"
+MONITOR_SPENDING = "monitor-spending"
 CRAWL_SEEDS = "tasks.crawler.crawl_seed_communities"
 
 
@@ -265,7 +266,7 @@ JOBS = (
         "End cooldowns of credentials, and check which expire or are missing",
     ),
     Job(
-        "monitor-spending", MINUTE, lambda app: app.monitor_spending(), "monitoring",
+        MONITOR_SPENDING, MINUTE, lambda app: app.monitor_spending(), "monitoring",
         "Monitor spending",
     ),
     Job("plan-budgets", HOUR, plan_budgets, "monitoring", "Check that request budgets cover all sources"),
@@ -321,9 +322,11 @@ def job_views(app: App) -> list[JobView]:
 
 
 def tell_others(app: App) -> None:
-    """Run the watches and deliver events once, as an engine does on every tick, unless the settings switch that off."""
-    for job in JOBS:
-        if job.queue == "events" and job.period(app.settings) is not None and not app.stop.is_set():
+    """Check the spending caps, run the watches and deliver events once, as an engine does regularly, unless the
+    settings switch that off."""
+    spending = [job for job in JOBS if job.name == MONITOR_SPENDING]
+    for job in (*spending, *(job for job in JOBS if job.queue == "events")):
+        if job.period(app.settings) is not None and not app.stop.is_set():
             job.run(app)
 
 

@@ -90,6 +90,12 @@ def test_prices_and_caps_are_settings(catchment: Catchment, hosts: Hosts, monkey
     assert [line.status for line in hosts.asked("twitterapi_io")] == [200, 200]
     shown = catchment("sources", "show", 1).out
     assert "Share of new items" not in shown
+    # Whether or not there is an engine: collecting may be left to cron.
+    alert = next(alert for alert in catchment("alerts", "--json").json if alert["subject"].endswith("spending"))
+    assert (alert["severity"], "the daily spending cap of $0.04 is reached" in alert["message"]) == ("P0", True)
+    monkeypatch.setenv("CATCHMENT_TWITTERAPI_IO_DAILY_CAP", "4")
+    catchment("collect", "--all", "--json")
+    assert not [alert for alert in catchment("alerts", "--json").json if alert["subject"].endswith("spending")]
 
 
 def test_the_figures_of_the_adaptive_limit_are_shown(

@@ -91,8 +91,9 @@ def collect(
 ) -> int:
     """Exits with 3 if a source failed; the others are still collected. A source that must wait for our own limits (a
     used-up budget, a cooldown) is deferred, which is not a failure; the summary says how many sources are still due and
-    when they can be collected. A source that another process is collecting is skipped. Afterwards, watches check the
-    new items, and events are delivered once to webhooks and hooks; failed deliveries are repeated by the next run.
+    when they can be collected. A source that another process is collecting is skipped. Afterwards, spending caps are
+    checked, watches check the new items, and events are delivered once to webhooks and hooks; failed deliveries are
+    repeated by the next run.
 
     On SIGTERM or Ctrl-C, no further source is started, and running ones may finish within CATCHMENT_STOP_SECONDS; a
     second signal aborts them. The exit code is then 0, or 1 if a source was aborted; the next run continues with it.
@@ -164,7 +165,7 @@ def _collect(app: App, ids: list[int] | None, as_json: bool) -> int:
             visited = [result.source_id for result in results]
             results += app.visitor().read_threads("command", app.presence.owner_id, but_not=visited)
     code = _report(app, results, began, as_json, scheduler.still_due(results) if ids is None else None)
-    # Watches and deliveries, now: there may be no engine to do it later.
+    # Alerts about spending, watches and deliveries, now: there may be no engine to do it later.
     tell_others(app)
     for listener in app.store.deliveries.page():
         if listener.is_active and listener.waiting_count:
