@@ -271,6 +271,13 @@ def next_due_when_deferred(interval: Interval, retry_at: datetime | None, now: d
     return next_due_when_told_to_wait(interval, retry_at, now).replace(reason=DEFERRED)
 
 
+def next_due_without_credential(interval: Interval, retry_at: datetime | None, now: datetime) -> NextDue:
+    """No credential is usable before `retry_at`. Looked at again after the usual interval at the latest, which sends no
+    request: one may have been added, resumed or topped up."""
+    due = next_due_when_told_to_wait(interval, retry_at, now)
+    return due if due.at is not None and due.at < now + interval.span else interval.due(now)
+
+
 def next_due_without_money(interval: Interval, retry_at: datetime | None, now: datetime) -> NextDue:
     """A spending cap allows no request until `retry_at`. Looked at again after the usual interval, which costs nothing:
     the cap may have been raised."""

@@ -577,7 +577,9 @@ def _due_after(
     retry_at = None if isinstance(error, OutOfCredits) else getattr(error, "retry_at", None)
     interval = state.interval(progress)
     limit = state.rules.failures_before_probation
-    if isinstance(error, SlowDown | CredentialsExhausted):
+    if isinstance(error, CredentialsExhausted):
+        return schedule.next_due_without_credential(interval, retry_at, at)
+    if isinstance(error, SlowDown):
         return schedule.next_due_when_told_to_wait(interval, retry_at, at)
     # A temporary failure is retried soon; a lasting failure of the source, at its usual interval.
     is_passing = cause is not Cause.SOURCE or failures == 1
