@@ -111,6 +111,18 @@ class CredentialPool:
             # A source that names a credential uses it during a cooldown, too, on purpose.
             return block.use if name is None else block.use.replace(taken_at=now)
 
+    def renewed(self, use: Use) -> Use:
+        """Returns the use with the hosts that the credential is for now: it may have been given for others since its
+        uses were reserved."""
+        with suppress(NotFound):
+            hosts = self._keeper.credentials.get(use.name).hosts
+            with self._lock:
+                for block in self._blocks.values():
+                    if block.use.name == use.name:
+                        block.use = block.use.replace(hosts=hosts)
+            return use.replace(hosts=hosts)
+        return use
+
     def succeeded(self, use: Use) -> None:
         if not use.is_success_news:
             return

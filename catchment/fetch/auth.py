@@ -109,6 +109,10 @@ class CredentialProvider(Protocol):
         one of this host."""
         ...
 
+    def renewed(self, use: Use) -> Use:
+        """Returns the use with the hosts that the credential is for now, which may not be those of its reservation."""
+        ...
+
     def succeeded(self, use: Use) -> None: ...
 
     def failed(self, use: Use, error: PlatformError) -> None:

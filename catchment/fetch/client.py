@@ -336,6 +336,8 @@ class Fetch:
             # Whatever named the credential, and however it got here: the secret goes only to the host it was given for.
             place = parse_url(request.url)
             if not is_for(use, platform, place):
+                use = call.use = self._credentials.renewed(use)
+            if not is_for(use, platform, place):
                 raise LoginNeeded(*mismatch(use, platform, place))
             secret = self._secret(call, use)
         if hasattr(platform, "dress"):

@@ -93,6 +93,9 @@ class Nobody:
     ) -> None:
         return None
 
+    def renewed(self, use: Use) -> Use:
+        return use
+
     def succeeded(self, use: Use) -> None: ...
 
     def failed(self, use: Use, error: PlatformError) -> None: ...
@@ -135,6 +138,9 @@ class Door:
             return None
         given_for, hosts = self.given_for.get(chosen, (platform, (self._asked_site,)))
         return Use(chosen, self.secrets[chosen], self.clock.now(), given_for, hosts, is_pooled=name is None)
+
+    def renewed(self, use: Use) -> Use:
+        return use
 
     def succeeded(self, use: Use) -> None:
         self.told.append((use.name, "succeeded"))

@@ -151,6 +151,23 @@ def test_a_wrong_setting_is_refused_before_anybody_is_asked(app: App, server: Ho
     assert server.seen == []
 
 
+def test_a_credential_that_was_tried_at_another_host_a_moment_ago_is_sent_to_the_host_of_the_new_source(
+    app: App, server: Hostile
+) -> None:
+    from catchment.credentials.secret import Secret
+
+    url = server.on("/posts", reply(json.dumps(POSTS).encode(), content_type="application/json"))
+    app.secrets.add("custom_api", "mine", Secret.parse("a-token-of-ours-1234"), app.clock.now())
+    elsewhere = url.replace("127.0.0.1", "localhost")
+    # The first request reserves one use of the credential, the second one two: one is left.
+    for _ in range(2):
+        add.tried(app.visitor(), app.secrets, "custom_api", elsewhere, app.clock.now(), credential="mine")
+    checked(app, "custom_api", url, credential="mine")
+    hosts = [seen.headers["host"].split(":")[0] for seen in server.seen]
+    assert hosts == ["localhost", "localhost", "127.0.0.1"]
+    assert app.store.credentials.get("mine").hosts == (url.split("/")[2],)
+
+
 def test_the_credential_is_sent_in_the_header_that_is_named_and_one_made_for_the_check_does_not_outlive_it(
     app: App, server: Hostile
 ) -> None:
