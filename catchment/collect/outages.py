@@ -27,6 +27,7 @@ from catchment.policy.outages import (
     judge_outages,
     outages,
     site_of,
+    waiting_for_retry,
 )
 from catchment.store import Store
 from catchment.store.sources.stats import DueSources, FailingSource, StandingRow
@@ -136,9 +137,9 @@ class CollectingMonitor:
 
     def explained(self) -> frozenset[int]:
         """Returns the sources that fail because of the network, their platform or their host, however briefly."""
-        return frozenset(
-            source_id for outage in outages(self._standings()) if outage.is_common for source_id in outage.ids
-        )
+        standings = self._standings()
+        common = (source_id for outage in outages(standings) if outage.is_common for source_id in outage.ids)
+        return waiting_for_retry(standings).union(common)
 
     def _failing_platforms(self) -> list[str]:
         outcomes = self._store.metrics.last_outcomes(self._now - VISITS_LOOKED_AT, self._now)

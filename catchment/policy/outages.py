@@ -229,7 +229,7 @@ class Outage(Record, frozen=True):
 def outages(standings: Sequence[SourceStanding]) -> list[Outage]:
     """Returns the causes for which sources currently get no answer, however short; each source is in at most one."""
     offline = _offline(standings)
-    explained = offline.ids if offline else frozenset[int]()
+    explained = waiting_for_retry(standings) | (offline.ids if offline else frozenset())
     causes = [offline] if offline else []
     sites: dict[Site, list[SourceStanding]] = {}
     for source in standings:
@@ -239,11 +239,24 @@ def outages(standings: Sequence[SourceStanding]) -> list[Outage]:
     return causes
 
 
+def waiting_for_retry(standings: Sequence[SourceStanding]) -> frozenset[int]:
+    """Returns the sources that last failed while nothing could be connected to, and were not tried since something
+    answered: they may work again, and their next attempt, within minutes, says whether they do."""
+    reached_at = _network_reached_at(standings)
+    return frozenset(
+        source.source_id for source in standings if source.is_unconnected and not source.is_polled_since(reached_at)
+    )
+
+
+def _network_reached_at(standings: Sequence[SourceStanding]) -> datetime | None:
+    """Returns when anything outside our own network was last reached."""
+    return _latest(source.network_reached_at for source in standings if not source.site.is_local)
+
+
 def _offline(standings: Sequence[SourceStanding]) -> Outage | None:
     """Returns the network outage if at least two sites that used to answer cannot be connected to and nothing answered
     since. Sites in our own network are not evidence."""
-    remote = [source for source in standings if not source.site.is_local]
-    reached_at = _latest(source.network_reached_at for source in remote)
+    reached_at = _network_reached_at(standings)
     since = [source for source in standings if source.is_polled_since(reached_at)]
     unconnected = [source for source in since if source.is_unconnected and source.is_due_since(reached_at)]
     if len({source.site for source in unconnected if not source.site.is_local}) < 2:

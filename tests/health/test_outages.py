@@ -90,10 +90,13 @@ class Deployment:
     def tick(self) -> list[VisitResult]:
         """What is due is collected, and the monitors look."""
         results = self.app.scheduler().due("collect-due", "test")
-        for job in self._jobs():
-            run_if_due(self.app, job)
+        self.look()
         self.clock.advance(TICK.total_seconds())
         return results
+
+    def look(self) -> None:
+        for job in self._jobs():
+            run_if_due(self.app, job)
 
     def run(self, span: timedelta) -> None:
         for _ in range(span // TICK):
@@ -193,6 +196,29 @@ def test_thirteen_hosts_without_a_network_are_one_alert_and_all_is_collected_at_
     assert (deployment.subjects, deployment.is_ok) == ([], True)
     lately = deployment.clock.now() - 20 * MINUTE
     assert all(deployment.here.progress(source).last_success_at >= lately for source in sources)
+
+
+def test_sources_that_were_not_retried_yet_since_the_network_is_back_are_no_outages_of_their_own(
+    deployment: Deployment,
+) -> None:
+    sources = [deployment.feed(f"https://site{number}.example/feed", interval_minutes=30) for number in range(13)]
+    deployment.tick()
+    deployment.net.away[""] = unconnected
+    deployment.run(6 * HOUR)
+    deployment.look()
+    # These are tried a moment before the network is back, so their next attempt comes last.
+    late = sources[:6]
+    for source in late:
+        deployment.here.collect(source)
+    deployment.net.away.clear()
+    deployment.app.scheduler().due("collect-due", "test")
+    deployment.sleep(MINUTE)
+    deployment.look()
+    assert all(deployment.here.progress(source).last_error for source in late)
+    assert (deployment.subjects, deployment.is_ok) == ([], True)
+    deployment.run(30 * MINUTE)
+    assert deployment.ever_opened == ["network offline"]
+    assert {deployment.here.progress(source).last_error for source in sources} == {None}
 
 
 def test_a_platform_that_does_not_answer_is_one_alert_of_that_platform_and_the_rest_is_well(
