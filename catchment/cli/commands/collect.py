@@ -281,9 +281,9 @@ def _show_still_due(summary: CollectSummary) -> None:
     if not count or at is None:
         return
     are = "source is" if count == 1 else "sources are"
+    deferred = f", {summary.deferred:,} of them deferred" if summary.deferred else ""
     output.say(
-        f"{count:,} {are} still due, {summary.deferred:,} of them deferred: our own request limits allow more "
-        f"from {at:%Y-%m-%d %H:%M:%S} UTC on."
+        f"{count:,} {are} still due{deferred}: our own request limits allow more from {at:%Y-%m-%d %H:%M:%S} UTC on."
     )
     output.say(
         as_typed(
