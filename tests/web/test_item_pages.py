@@ -558,6 +558,14 @@ def test_a_name_that_means_several_sources_is_a_choice(desk: Desk) -> None:
     assert "没有名为“nobody”的来源。" in opened(desk, "/items?source=nobody", language="zh")
 
 
+def test_sources_of_the_same_name_are_told_apart_by_their_ids(desk: Desk) -> None:
+    for name in ("one", "two"):
+        desk.here.follow(desk.here.town.feed(name), name="Gazette")
+    page = opened(desk, "/items?source=gazette")
+    assert "Several sources match “gazette”: Gazette (1) Gazette (2)" in plain(page)
+    assert '<option value="1">Gazette</option><option value="2">Gazette</option>' in page
+
+
 def test_lists_of_items_and_of_sources_are_filtered_by_category(desk: Desk) -> None:
     two_gazettes(desk)
     assert titles(opened(desk, "/items?category=science")) == ["From Gazette South"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,31 @@ def test_a_rule_is_tried_on_what_is_kept_before_it_is_kept(both: Desk) -> None:
     )
     (watch,) = both.get("/api/watches")["items"]
     assert (watch["name"], watch["words"], watch["is_any_enough"]) == ("Bridges", ["bridge", "桥"], True)
+
+
+def test_a_watch_without_a_name_whose_words_another_has_asks_for_a_name(both: Desk) -> None:
+    led_to(both, "/watches", words="bridge", intent="add")
+    answer = sent(both, "/watches", words="bridge", authors="ada", intent="add")
+    assert answer.status_code == 409
+    assert "there is already a watch named 'bridge' — enter another name" in plain(answer.text)
+    assert re.search(r'<label class="is-wrong">Name <input', answer.text)
+
+
+def test_whatever_the_picker_of_a_watch_offers_is_understood(both: Desk) -> None:
+    here = both.here
+    names = ("Gazette", "News, daily", "2024", "Twice", "twice")
+    for number, name in enumerate(names):
+        here.follow(here.town.feed(f"feed{number}"), name=name)
+    offered = [unescape(value) for value in re.findall(r'<option value="([^"]*)">[^<]*</option>', options(both))]
+    assert sorted(offered) == ['"News, daily"', "3", "4", "5", "Gazette"]
+    led_to(both, "/watches", words="bridge", sources=", ".join(offered), intent="add")
+    assert sorted(both.get("/api/watches")["items"][0]["source_ids"]) == [1, 2, 3, 4, 5]
+
+
+def options(desk: Desk) -> str:
+    """The suggestions for the sources of a watch."""
+    page = opened(desk, "/watches")
+    return page[page.index('<datalist id="source-names">') : page.index("</datalist>")]
 
 
 def test_a_watch_shows_its_rule_and_its_hits_and_is_paused_resumed_and_removed(both: Desk) -> None:

@@ -458,6 +458,25 @@ def test_name_pace_and_settings_are_changed_by_a_form_that_shows_what_they_are(b
     assert sent(both, "/sources/1/change", interval="never").status_code == 400
 
 
+def test_a_form_leaves_a_category_as_it_is_whatever_signs_it_has(both: Desk) -> None:
+    categories = ["Tech, daily", "新闻，每日", 'The "best"', '"quoted"', "plain"]
+    both.post("/api/sources", {"kind": "reddit", "target": "r/webdev", "categories": categories}, status=201)
+    (field,) = re.findall(r'name="categories"[^>]* value="([^"]*)"', opened(both, "/sources/1"))
+    led_to(both, "/sources/1/change", name="Web people", categories=unescape(field))
+    assert both.get("/api/sources/1")["categories"] == categories
+
+
+@pytest.mark.parametrize(("minutes", "shown"), [("77", "77 min"), ("90", "90 min"), ("120", "2 h"), ("2160", "36 h")])
+def test_an_interval_is_shown_exactly_as_it_was_set(desk: Desk, minutes: str, shown: str) -> None:
+    led_to(desk, "/sources/add", kind="reddit", target="r/webdev", intent="follow", interval=minutes)
+    assert f"Interval every {shown} Complete" in plain(opened(desk, "/sources/1"))
+
+
+def test_a_credential_that_does_not_exist_is_an_error_of_the_form(desk: Desk) -> None:
+    answer = sent(desk, "/sources/add", kind="reddit", target="r/webdev", intent="follow", credential="nobody")
+    assert (answer.status_code, "no credential named" in answer.text) == (400, True)
+
+
 def test_only_known_words_are_shown_as_what_was_done(desk: Desk) -> None:
     a_feed(desk)
     for word in ("<b>hello", "nonsense", "paused "):

@@ -116,7 +116,8 @@ class Watches(StorePart):
     def add(self, tx: Transaction, watch: Watch, now: datetime) -> int:
         """Add a watch; it begins with items stored after it. Raises Conflict."""
         if tx.one("SELECT 1 FROM watches WHERE name = ?", watch.name):
-            raise Conflict("there is already a watch named {name!r}", "remove it first", name=watch.name)
+            helps = "enter another name, or remove that one first"
+            raise Conflict("there is already a watch named {name!r}", helps, name=watch.name)
         change_number, item_id = _head(tx)
         sql = f"""
             INSERT INTO watches ({_RULE}, is_active, created_at, from_change_number, item_position, edit_position,

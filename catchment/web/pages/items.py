@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
+from operator import itemgetter
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -238,6 +240,7 @@ class Asked:
     def surroundings(self) -> dict[str, Any]:
         """What a list shows about its own query."""
         app, path = self._app, self._request.url.path
+        count = Counter(name for _, name in self.source_choices)
         return {
             "path": path,
             "filters": dict.fromkeys(_FILTERS) | self.filters,
@@ -248,10 +251,13 @@ class Asked:
             "kinds": app.names.kinds(),
             "states": STATES,
             "categories": app.store.sources.categories(),
-            "source_names": source_names(app),
+            "source_options": source_options(app),
             "source_field": self.source_words or source_field(app, self.filters.get("source")),
             "source_words": self.source_words,
-            "source_choices": [(name, self.address(source=str(source_id))) for source_id, name in self.source_choices],
+            "source_choices": [
+                (name if count[name] == 1 else f"{name} ({source_id})", self.address(source=str(source_id)))
+                for source_id, name in self.source_choices
+            ],
             "days": {name: self._day(name) for name in ("since", "until")},
             "formats": feeds.addresses(self._context, path, {**self.also, **self.filters}),
             "first": self.address() if self.after else None,
@@ -276,9 +282,16 @@ class Asked:
         return {"word": name, "group": _GROUPS.get(name, ""), "value": shown, "without": self.address(**{name: None})}
 
 
-def source_names(app: App) -> list[str]:
-    """Names of sources for the autocompletion; only the first ones if there are very many."""
-    return sorted({source.name for source, _ in app.store.sources.page(0, _MOST_SUGGESTED)})
+def source_options(app: App) -> list[tuple[str, str]]:
+    """Suggestions for a field that names a source: what is entered, and the source's name. That is the same, except
+    where a name would not be understood. Only the first ones if there are very many."""
+    sources = [(source.id, source.name) for source, _ in app.store.sources.page(0, _MOST_SUGGESTED)]
+    of_name = Counter(name.casefold() for _, name in sources)
+    options = [
+        (name if of_name[name.casefold()] == 1 and not name.isdecimal() else str(source_id), name)
+        for source_id, name in sources
+    ]
+    return sorted(options, key=itemgetter(1))
 
 
 def source_field(app: App, number: str | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated
 from urllib.parse import parse_qsl, urlsplit
 from zoneinfo import available_timezones
@@ -12,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from catchment.errors import CatchmentError, InvalidInput, NotFound
+from catchment.lazy import pattern
 from catchment.model import Record
 from catchment.web.api.errors import NO_SUCH_ADDRESS, Failure
 from catchment.web.api.params import keepable
@@ -174,11 +175,25 @@ SETTING = "set."
 _MOST_WORDS = 100
 _LONGEST_WORD = 100
 
+_LISTED = pattern(r"\s*(?:\"((?:[^\"]|\"\")*)\"[^\S\n]*|([^,，\n]*))(?:[,，\n]|\Z)")
+_NEEDS_QUOTES = pattern(r"[,，]|^\"")
+
 
 def lines(text: str) -> list[str]:
-    """The values separated by commas or line ends, without duplicates."""
-    words = [word.strip()[:_LONGEST_WORD] for word in text.replace("，", ",").replace("\n", ",").split(",")]
+    """The values separated by commas or line ends, without duplicates; one in double quotes may contain commas."""
+    words = [
+        (quoted.replace('""', '"') or plain).strip()[:_LONGEST_WORD] for quoted, plain in _LISTED.findall(text.strip())
+    ]
     return list(dict.fromkeys(word for word in words if word))[:_MOST_WORDS]
+
+
+def joined(values: Iterable[str]) -> str:
+    """The values as `lines` reads them: an imported category or a source's name may contain a comma."""
+    return ", ".join(map(_as_listed, values))
+
+
+def _as_listed(value: str) -> str:
+    return '"{}"'.format(value.replace('"', '""')) if _NEEDS_QUOTES.search(value) else value
 
 
 def typed_settings(values: Mapping[str, str]) -> dict[str, str]:

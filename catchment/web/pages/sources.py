@@ -28,7 +28,7 @@ from catchment.web.pages.items import LOAD_IMAGES
 from catchment.web.pages.locale import Locale
 from catchment.web.pages.render import Reader, redirect, render
 from catchment.web.pages.runs import onwards
-from catchment.web.pages.session import TheForm, TheReader, lines, local, typed_settings
+from catchment.web.pages.session import TheForm, TheReader, joined, lines, local, typed_settings
 
 TONES = {
     Why.PUNCTUAL: "good",
@@ -257,6 +257,7 @@ def source(context: WebContextDep, reader: TheReader, source_id: SourceId) -> Re
         settings=differing(kind, view.settings),
         fields=setting_fields(kind, view.settings),
         priorities=PRIORITIES,
+        categories_field=joined(view.categories),
     )
 
 

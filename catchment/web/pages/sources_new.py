@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request, Response
 
 from catchment.app import App
 from catchment.credentials.secret import unsure_names
-from catchment.errors import CatchmentError, InvalidInput, NoFeed
+from catchment.errors import CatchmentError, InvalidInput, NoFeed, NotFound
 from catchment.model import PRIORITIES, Kind, SettingValues
 from catchment.sources import add as source_add
 from catchment.sources import list_formats, lists
@@ -92,7 +92,7 @@ def _form(
     return render(
         "add_source.html",
         reader,
-        200 if error is None else 400 if isinstance(error, InvalidInput) else 502,
+        200 if error is None else 400 if isinstance(error, InvalidInput | NotFound) else 502,
         kind=kind,
         minutes=app.intervals()[kind.name],
         credentials=credential_names(app, platform),

@@ -8,17 +8,17 @@ from fastapi import APIRouter, Request, Response
 from msgspec import convert
 
 from catchment.app import App
-from catchment.errors import CatchmentError, InvalidInput
+from catchment.errors import CatchmentError, Conflict, InvalidInput
 from catchment.events.watches import tried
 from catchment.model import Record, Watch
 from catchment.store.delivery.watches import StoredWatchHit, WatchView
 from catchment.web.api.events import checked_watch
 from catchment.web.api.params import WatchId, whole_number
 from catchment.web.dependencies import AppDep
-from catchment.web.pages.items import source_field, source_names
+from catchment.web.pages.items import source_field, source_options
 from catchment.web.pages.locale import Locale
 from catchment.web.pages.render import Reader, redirect, render
-from catchment.web.pages.session import SubmittedForm, TheForm, TheReader, lines
+from catchment.web.pages.session import SubmittedForm, TheForm, TheReader, joined, lines
 
 router = APIRouter()
 
@@ -115,14 +115,14 @@ def _page(
         reader,
         200 if error is None else 400 if isinstance(error, InvalidInput) else 409,
         kinds=app.names.kinds(),
-        source_names=source_names(app),
+        source_options=[(joined([value]), name) for value, name in source_options(app)],
         tried=tried,
         rows=app.store.watches.page(),
         rule=rule,
         values=dict.fromkeys(_FORM, "") | dict(values),
         error=str(error) if error else None,
         error_words=reader.locale.error(error.code, None) if error else None,
-        wrong_field=getattr(error, "field", None),
+        wrong_field="name" if isinstance(error, Conflict) else getattr(error, "field", None),
     )
 
 

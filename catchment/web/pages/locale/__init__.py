@@ -119,6 +119,14 @@ class Locale(Translator):
             return self.gettext("{count} min", count=seconds // 60)
         return self.gettext("{count} s", count=seconds)
 
+    def interval(self, minutes: int) -> str:
+        """An interval exactly as it was set, in the largest unit in which it is a whole number."""
+        if minutes % 1_440 == 0:
+            return self.gettext("{count} d", count=minutes // 1_440)
+        if minutes % 60 == 0:
+            return self.gettext("{count} h", count=minutes // 60)
+        return self.gettext("{count} min", count=minutes)
+
     def took(self, start: Time, end: Time) -> str:
         """How long something took, also if it took almost no time."""
         length = _moment(end) - _moment(start)
