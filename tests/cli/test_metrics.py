@@ -30,6 +30,8 @@ def test_metrics_tell_what_visiting_came_to_hour_by_hour_and_day_by_day(catchmen
     shown = catchment("metrics").out
     assert "50 %" in shown
     assert "█  3" in shown
+    (collections,) = [line for line in shown.splitlines() if line.startswith("Collections")]
+    assert collections.endswith("  2")
 
 
 def test_hours_and_days_exclude_each_other(catchment: Catchment) -> None:

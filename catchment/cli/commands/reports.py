@@ -50,7 +50,7 @@ def _show_metrics(points: Sequence[MetricPoint], form: str) -> None:
     output.facts(
         (
             ("New items", _chart([point.new_count for point in points])),
-            ("Collections", _chart([point.succeeded for point in points])),
+            ("Collections", _chart([point.succeeded + point.failed for point in points])),
             ("Success rate", _rates([point.success_rate for point in points], _success_rate(points))),
             ("Requests", _chart([point.request_count for point in points])),
             ("Cache", _rates([point.hit_rate for point in points], "hit rate")),
