@@ -100,9 +100,9 @@ def test_pages_without_counters_and_ranks_cost_no_statement_more(desk: Desk, mon
     transaction = desk.store.database.transaction
 
     class Listening(transaction):  # type: ignore[misc, valid-type]
-        def insert(self, table: str, columns: Any, rows: Any, tail: str = "") -> Any:
+        def insert(self, table: str, columns: Any, rows: Any, *more: Any, **named: Any) -> Any:
             told.extend([table] if rows else [])
-            return super().insert(table, columns, rows, tail)
+            return super().insert(table, columns, rows, *more, **named)
 
         def select_in(self, sql: str, few: Any, **more: Any) -> Any:
             told.extend([sql] if few else [])

@@ -40,11 +40,12 @@ def read_feed(answer: Answer, request: Request) -> Reading | None:
     if markup.is_page(text):
         return None
     encoded = text.encode("utf-8", "ignore")
-    if encoded != answer.body or not is_called_utf8:
+    is_transcoded = encoded != answer.body
+    if is_transcoded or not is_called_utf8:
         tree = markup.strict(encoded)
     reading = _feed(text, answer.url, tree)
     if reading is not None:
-        return reading.replace(is_transcoded=True)
+        return reading.replace(is_transcoded=True) if is_transcoded else reading
     if any(sign in text[:100_000].lower() for sign in HTML_SIGNS):
         return None
     raise Unreadable(
