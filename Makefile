@@ -67,16 +67,19 @@ clean:
 	rm -rf .venv .venv-bench .venv-audit build catchment.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
+# What is installed depends on these.
+INSTALLED = pyproject.toml tools/make-venv catchment/text/_plain_html.c
+
 # Touched when the packages are as pyproject.toml wants them: the next run starts at once.
-.venv/ready-to-run: pyproject.toml tools/make-venv
+.venv/ready-to-run: $(INSTALLED)
 	tools/make-venv "[parquet]"
 	@touch $@
 
-.venv/ready-to-test: pyproject.toml tools/make-venv
+.venv/ready-to-test: $(INSTALLED)
 	tools/make-venv "[dev]"
 	@touch $@
 
-.venv/ready-to-bench: pyproject.toml tools/make-venv
+.venv/ready-to-bench: $(INSTALLED)
 	tools/make-venv "[bench]"
 	@touch $@
 

@@ -31,6 +31,7 @@ from catchment.store.leases import Presence
 from catchment.store.migrate import fault, revision
 from catchment.store.version import HEAD, engine_version, mismatch, was_full
 from catchment.text.clean import fingerprint
+from catchment.text.html import is_compiled
 
 # Above this size only the quick check runs: the full one reads every index entry and takes minutes.
 _LARGE_FILE = 2_000_000_000
@@ -75,7 +76,8 @@ def changed_settings(settings: Settings) -> list[dict[str, str]]:
 
 
 def program() -> Check:
-    return Check("program", f"Python {platform.python_version()} on {sys.platform}")
+    way = "by compiled code" if is_compiled() else "in Python (no C compiler was found when catchment was installed)"
+    return Check("program", f"Python {platform.python_version()} on {sys.platform}; plain HTML is read {way}")
 
 
 def _home(home: Path) -> Check:

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from catchment import work_limits
 from catchment.lazy import pattern
 from catchment.model import Item, Media, Reading, Reference, Refined, RefinedItem, Skipped
-from catchment.text.html import clean_text, flat, html_to_text, sanitise, strip_tags, without_controls
+from catchment.text.html import clean_text, flat, html_and_text, html_to_text, sanitise, strip_tags, without_controls
 from catchment.text.printable import unescape
 
 __all__ = [
@@ -185,10 +185,10 @@ def _html_and_text(html: str | None, base: str, limit: int) -> tuple[str | None,
     """Returns safe HTML (None: none, or none that could be kept) and its text."""
     if not html:
         return None, ""
-    safe = sanitise(html, base) if len(html) <= limit else None
-    if safe is None:
+    clean = html_and_text(html, base) if len(html) <= limit else None
+    if clean is None:
         return None, strip_tags(html[: 2 * limit])
-    text = html_to_text(safe)
+    safe, text = clean
     if len(safe) > limit or not (text or "<img" in safe):
         return None, text
     return safe.strip(), text

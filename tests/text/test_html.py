@@ -1,6 +1,10 @@
-"""The short cut past the sanitiser is only a short cut: for whatever it accepts, both give the same."""
+"""The short cut past the sanitiser is only a short cut: for whatever it accepts, both give the same. Compiled or not,
+it accepts the same and gives the same."""
 
 from __future__ import annotations
+
+import shutil
+import sysconfig
 
 import nh3
 import pytest
@@ -8,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from catchment.text import html as html_module
-from catchment.text.html import sanitised_if_plain
+from catchment.text.html import html_and_text, html_and_text_if_plain, html_to_text, sanitised_if_plain
 from catchment.text.printable import unescape
 
 BASE = "https://site.example/post"
@@ -20,7 +24,18 @@ def sanitised(html: str) -> str:
     return cleaner.clean(html)
 
 
-words = st.text(st.sampled_from("ab 好。\n\t'\"-=/;#x"), max_size=8) | st.sampled_from(
+def plain(html: str) -> tuple[str, str] | None:
+    """What the short cut makes of it without compiled code."""
+    clean = sanitised_if_plain(html)
+    return None if clean is None else (clean, html_to_text(clean))
+
+
+def compiled(html: str) -> tuple[str, str] | None:
+    """What compiled code makes of it; the same as above where there is none."""
+    return plain(html) if html_module._compiled is None else html_module._compiled(html)
+
+
+words = st.text(st.sampled_from("ab 好。é😀\u3000\n\t'\"-=/;#x"), max_size=8) | st.sampled_from(
     ["&amp;", "&lt;", "&gt;", "a &amp; b"]
 )
 addresses = st.sampled_from(
@@ -74,6 +89,7 @@ def test_plain_documents_take_the_short_cut_and_come_out_as_the_sanitiser_has_th
     short = sanitised_if_plain(html)
     assert short is not None
     assert short == sanitised(html)
+    assert compiled(html) == plain(html)
 
 
 @given(torn_documents())
@@ -88,6 +104,72 @@ def test_plain_documents_take_the_short_cut_and_come_out_as_the_sanitiser_has_th
 def test_whatever_the_short_cut_accepts_the_sanitiser_says_too(html: str) -> None:
     short = sanitised_if_plain(html)
     assert short is None or short == sanitised(html)
+    assert compiled(html) == plain(html)
+
+
+# Pieces of the grammar, and what is nearly one of them, in any order.
+pieces = st.sampled_from(
+    [
+        "<p>", "</p>", "<ul>", "</ul>", "<li>", "</li>", "<b>", "</b>", "<i>", "</i>", "<em>", "</em>", "<code>",
+        "</code>", "<strong>", "</strong>", "<br>", "<br />", "<br >", "<hr/>", "<h1>", "</h1>", "<h6>", "</h6>",
+        "<h7>", "</h7>", "<blockquote>", "</blockquote>", '<a href="', '">', "</a>", '<img src="', '" alt="', '" />',
+        "https://", "http://", "e.example", "1.2.3.4", "1.2.3.256", "01.2.3.4", "1.2.3.4.5", "a.1", "1.a", "-a", "a-",
+        "a..b", "xn--a", ":80", ":65000", ":64999", ":00080", ":0080", ":", "/", "/a?b=1", "&amp;", "&lt;", "&gt;", "&",
+        "lt;", " ", "\n", "\t", "\r", "\x00", "\x1f", "\x7f", "\x85", "\xa0", "\u2028", "\u200b", "\u3000", "\ud800",
+        "é", "好", "😀", "a", "B", '"', "'", ">", "<", "#", "%zz", ";",
+    ]
+)  # fmt: skip
+
+
+@given(st.lists(pieces, max_size=12).map("".join), documents, st.integers(0, 99))
+@settings(max_examples=500)
+def test_compiled_or_not_the_short_cut_accepts_the_same_and_gives_the_same(scrap: str, html: str, share: int) -> None:
+    at = len(html) * share // 99
+    for mixed in (scrap, f"<p>{scrap}</p>", f'<p><a href="https://{scrap}">a</a></p>', html[:at] + scrap + html[at:]):
+        assert compiled(mixed) == plain(mixed)
+
+
+ACCEPTED = (
+    *("e.example", "a-b.c1", "1.a", "localhost", "1.2.3.4", "0.10.199.255", "e.example:0", "e.example:0080"),
+    *("e.example:59999", "e.example:64999", "e.example/a?b=1&amp;&amp;c#d", "e.example:80/"),
+)
+REFUSED = (
+    *("", "E.example", "e..example", ".e", "e.", "-e", "e-", "e.-a", "a.1", "1", "1.2.3", "1.2.3.4.5", "1.2.3.256"),
+    *("01.2.3.4", "1.2.3.00", "xn--a", "a.xn--b", "e_e", "u@e.example", "[::1]", "e.example:", "e.example:65000"),
+    *("e.example:00080", "e.example:99999", "e.example:100000", "e.example?a", "e.example#a", "e.example/a b"),
+    *("e.example/&lt;", "e.example/&", "e.example/\u00e9", "e.example/a\\b"),
+)
+
+
+@pytest.mark.parametrize(
+    ("address", "is_plain"), [*((address, True) for address in ACCEPTED), *((address, False) for address in REFUSED)]
+)
+def test_only_addresses_that_all_programs_read_the_same_are_plain(address: str, is_plain: bool) -> None:
+    html = f'<p><a href="http://{address}">a</a></p>'
+    assert (plain(html) is not None, compiled(html) is not None) == (is_plain, is_plain)
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("", ""),
+        ("<p></p><hr>", ""),
+        ("<p>a\u3000 b</p>\n<p> \u2028</p><p>c</p>", "a b\n\nc"),
+        ("<p>a<br> <br/>b <b>c</b>d</p>", "a\nb cd"),
+        ("<h1>A</h1><ul> <li>b</li>\n<li><em>c</em></li></ul>", "A\n\nb\nc"),
+        ("<blockquote><p>&amp;lt; &lt;</p></blockquote>", "&lt; <"),
+        ('<p>a <a href="http://e.example/x">b</a> <img src="http://e.example/" alt="c"/></p>', "a b"),
+    ],
+)
+def test_the_text_of_plain_html_has_its_paragraphs_and_lines(html: str, text: str) -> None:
+    assert [form and form[1] for form in (plain(html), compiled(html), html_and_text(html, BASE))] == [text] * 3
+
+
+@pytest.mark.skipif(
+    shutil.which((sysconfig.get_config_var("CC") or "cc").split()[0]) is None, reason="needs a C compiler"
+)
+def test_where_there_is_a_compiler_the_short_cut_is_compiled() -> None:
+    assert html_and_text_if_plain is html_module._compiled
 
 
 @pytest.mark.parametrize(
@@ -100,6 +182,7 @@ def test_whatever_the_short_cut_accepts_the_sanitiser_says_too(html: str) -> Non
 )  # fmt: skip
 def test_what_is_not_plain_goes_to_the_sanitiser(html: str) -> None:
     assert sanitised_if_plain(html) is None
+    assert compiled(html) is None
 
 
 def test_a_character_reference_of_any_length_is_decoded() -> None:
