@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 import sysconfig
+from pathlib import Path
 
 import nh3
 import pytest
@@ -165,9 +166,13 @@ def test_the_text_of_plain_html_has_its_paragraphs_and_lines(html: str, text: st
     assert [form and form[1] for form in (plain(html), compiled(html), html_and_text(html, BASE))] == [text] * 3
 
 
-@pytest.mark.skipif(
-    shutil.which((sysconfig.get_config_var("CC") or "cc").split()[0]) is None, reason="needs a C compiler"
+HAS_COMPILER = (
+    shutil.which((sysconfig.get_config_var("CC") or "cc").split()[0]) is not None
+    and Path(sysconfig.get_path("include"), "Python.h").exists()
 )
+
+
+@pytest.mark.skipif(not HAS_COMPILER, reason="needs a C compiler and the headers of Python")
 def test_where_there_is_a_compiler_the_short_cut_is_compiled() -> None:
     assert html_and_text_if_plain is html_module._compiled
 
