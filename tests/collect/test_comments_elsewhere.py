@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from catchment.errors import Gone
 from catchment.fetch.settings import Attempt
 from catchment.model import Answer, Platform, Request
 from catchment.platforms import nga
@@ -21,7 +22,7 @@ from tests.town import TownApp
 TID, PARENT, COMMENT = 41000010, 824000003, 824000040
 REPLY = f"[b]Reply to [pid={PARENT},{TID},1]Reply[/pid] Post by [uid=501]ada[/uid] (2026-02-02 10:40)[/b]"
 ON, NUMBER = 3, 40
-"""Floor 40 is a comment on floor 3."""
+"""Floor 40 is a comment on floor 3, or on the post that opens the thread."""
 
 
 class JsonBoard(Answering):
@@ -31,7 +32,9 @@ class JsonBoard(Answering):
         self.clock, self.opened_at = clock, clock.now()
         self.count = 41
         """How many floors there are."""
+        self.on = ON
         self.is_below_its_post = True
+        self.gone_pids: set[str] = set()
         self.asked: list[dict[str, str]] = []
 
     def answer(self, request: Request, platform: Platform, attempts: list[Attempt]) -> Answer:
@@ -39,6 +42,8 @@ class JsonBoard(Answering):
         at = self.clock.now()
         attempts.append(Attempt(platform.NAME, at, "200", 0.0))
         self.asked.append({name: value for name, value in request.params.items() if name != "__output"})
+        if request.params.get("pid") in self.gone_pids:
+            raise Gone("there is no such thread or post on NGA")
         return Answer(200, {}, self._body(request).encode("gb18030"), request.url, at)
 
     def _body(self, request: Request) -> str:
@@ -46,7 +51,7 @@ class JsonBoard(Answering):
         if "fid" in params:
             data: dict[str, Any] = {"__T": {"0": self._thread()}, "__ROWS": 1, "__T__ROWS_PAGE": 35}
         elif "pid" in params:
-            data = self._page([self._floor(ON)], 1)
+            data = self._page([self._floor(self.on)], 1)
         else:
             page = int(params["page"])
             numbers = range((page - 1) * 20, min(page * 20, self.count))
@@ -63,11 +68,17 @@ class JsonBoard(Answering):
         shown = {"__T": self._thread(), "__R": dict(enumerate(rows)), "__U": users}
         return shown | {"__ROWS": self.count, "__R__ROWS_PAGE": 20, "__PAGE": page}
 
+    @property
+    def _reply(self) -> str:
+        return REPLY if self.on else REPLY.replace(f"[pid={PARENT},{TID},1]Reply[/pid]", f"[tid={TID}]Topic[/tid]")
+
     def _row(self, number: int) -> dict[str, Any]:
         if number != NUMBER:
             return self._floor(number)
-        subject = f"对回复({PARENT})发表了一条评论"
-        return {"subject": subject, "lou": number, "authorid": 502, "pid": COMMENT, "comment_to_id": PARENT}
+        # As in read-47344482-p1.utf8.json: a comment on the opening post, which has no number, is one on -1.
+        parent = PARENT if self.on else -1
+        subject = f"对回复({PARENT})发表了一条评论" if self.on else "对主题发表了一条评论"
+        return {"subject": subject, "lou": number, "authorid": 502, "pid": COMMENT, "comment_to_id": parent}
 
     def _floor(self, number: int) -> dict[str, Any]:
         is_comment = number == NUMBER
@@ -76,10 +87,10 @@ class JsonBoard(Answering):
             "tid": TID,
             "lou": number,
             "authorid": 502 if is_comment else 501,
-            "content": f"{REPLY}<br/><br/>opened by hand" if is_comment else f"floor {number}",
+            "content": f"{self._reply}<br/><br/>opened by hand" if is_comment else f"floor {number}",
             "postdatetimestamp": int(self.opened_at.timestamp()) + number,
         }
-        if number == ON and self.is_below_its_post and self.count > NUMBER:
+        if number == self.on and self.is_below_its_post and self.count > NUMBER:
             floor["comment"] = {"0": self._floor(NUMBER)}
         return floor
 
@@ -132,6 +143,18 @@ def test_the_text_of_a_new_comment_on_a_page_that_was_read_before_is_requested_w
     assert town.revisions(f"p{COMMENT}") == []
 
 
+def test_the_text_of_a_new_comment_on_the_opening_post_is_requested_with_the_first_page(town: TownApp) -> None:
+    board, source = opened(town)
+    board.on, board.count = 0, 40
+    town.collect(source)
+    board.count = 43
+    town.collect(source, after=timedelta(hours=12))
+    board.asked.clear()
+    town.app.rechecks().run("test")
+    assert board.asked == [{"tid": str(TID), "page": "1"}]
+    assert comment(town) == ("opened by hand", 40, "ben", f"t{TID}", 1)
+
+
 def test_a_comment_that_its_post_does_not_show_is_not_taken_for_deleted(town: TownApp) -> None:
     board, source = opened(town)
     board.count = 40
@@ -142,3 +165,21 @@ def test_a_comment_that_its_post_does_not_show_is_not_taken_for_deleted(town: To
     town.app.rechecks().run("test")
     item = town.item(f"p{COMMENT}")
     assert (item["text"], item["is_deleted"], item["floor_number"]) == (None, False, 40)
+
+
+def test_that_its_post_is_gone_is_no_evidence_that_a_comment_is(town: TownApp) -> None:
+    board, source = opened(town)
+    board.count = 40
+    town.collect(source)
+    board.count = 43
+    town.collect(source, after=timedelta(hours=12))
+    board.gone_pids = {str(PARENT), str(COMMENT)}
+    board.asked.clear()
+    deleted = []
+    for _ in range(3):
+        town.app.rechecks().run("test")
+        deleted.append(town.item(f"p{COMMENT}")["is_deleted"])
+        town.clock.advance(2 * 3600)
+    # Only two looks by its own id say that.
+    assert board.asked == [{"pid": str(PARENT)}, {"pid": str(COMMENT)}, {"pid": str(COMMENT)}]
+    assert deleted == [False, False, True]

@@ -242,7 +242,7 @@ def test_a_comment_below_a_post_of_another_page_has_the_time_of_its_own_row() ->
 def test_a_comment_without_text_is_requested_with_the_post_that_it_comments_on() -> None:
     comment = Recheck("p824000021", "", PAGE_2.format(824000021), source(), text_at="p824000020")
     (request,) = nga.recheck([comment])
-    assert (request.params, request.item_id) == ({"pid": "824000020", "__output": "8"}, "p824000021")
+    assert (request.params, request.item_id) == ({"pid": "824000020", "__output": "8"}, None)
     (case,) = (case for case in cases.cases() if str(case) == "nga/thread_compact.json")
     body = json.loads(case.body.decode("gb18030"), strict=False)
     rows = body["data"]["__R"]
@@ -257,8 +257,25 @@ def test_a_comment_without_text_is_requested_with_the_post_that_it_comments_on()
     assert nga.read(answer, request) == Reading()
     (by_id,) = nga.recheck([comment.replace(is_unconfirmed=True)])
     assert by_id.params == {"pid": "824000021"}
+    another = comment.replace(external_id="p824000022")
+    (both,) = nga.recheck([comment, another])
+    assert (both.params, both.state["comments"]) == (request.params, ["p824000021", "p824000022"])
     (opening,) = nga.recheck([comment.replace(text_at="t41000010")])
     assert opening.params == {"tid": "41000010", "page": "1", "__output": "8"}
+
+
+@pytest.mark.parametrize(("commented", "parent"), [(-1, "t41000010"), (0, "t41000010"), (824000020, "p824000020")])
+def test_a_comment_on_the_post_that_opens_the_thread_is_one_on_minus_one(commented: int, parent: str) -> None:
+    (case,) = (case for case in cases.cases() if str(case) == "nga/thread_compact.json")
+    body = json.loads(case.body.decode("gb18030"), strict=False)
+    (own,) = (row for row in body["data"]["__R"].values() if "comment_to_id" in row)
+    for row in body["data"]["__R"].values():
+        row.pop("comment", None)
+    own["comment_to_id"] = commented
+    request = case.request(case.expectation())
+    reading = nga.read(Answer(200, {}, json.dumps(body).encode("gb18030"), request.url, NOW), request)
+    (comment,) = (item for item in reading.items if item.external_id == f"p{own['pid']}")
+    assert (comment.lacks_text, comment.parent_id) == (True, parent)
 
 
 def test_in_json_a_comment_on_a_post_of_this_page_has_its_text_here_and_its_number_on_its_own_page() -> None:

@@ -168,17 +168,17 @@ def floors(source: Source, thread_id: str, number: int) -> Request:
 
 def recheck(rechecks: Sequence[Recheck]) -> list[Request]:
     """Requests floors by the pages that they are on, twenty at once; one that was not there by its own id, because it
-    may have moved to another thread. An opening post has no id but that of its thread. A comment whose text is not
-    stored is requested with the post that it comments on."""
+    may have moved to another thread. An opening post has no id but that of its thread. Comments whose text is
+    not stored are requested with the post that they comment on."""
     pages: dict[tuple[int, int, int], list[Recheck]] = {}
     alone: list[Recheck] = []
-    commented: list[Recheck] = []
+    commented: dict[tuple[int, str], list[Recheck]] = {}
     for item in rechecks:
         place = _PLACE.search(item.url or "")
         if not _ID.fullmatch(item.external_id):
             continue
         if item.text_at is not None and not item.is_unconfirmed and _ID.fullmatch(item.text_at):
-            commented.append(item)
+            commented.setdefault((item.source.id, item.text_at), []).append(item)
             continue
         if place is None or item.is_unconfirmed:
             alone.append(item)
@@ -192,7 +192,10 @@ def recheck(rechecks: Sequence[Recheck]) -> list[Request]:
             if len(group) > 1
         ),
         *(_by_id(item) for item in alone),
-        *(requests.comment(item.source, str(item.text_at), item.external_id) for item in commented),
+        *(
+            requests.comments(group[0].source, post_id, [item.external_id for item in group])
+            for (_, post_id), group in commented.items()
+        ),
     ]
 
 

@@ -157,8 +157,14 @@ def _floor(row: JsonObject, comments: dict[int, JsonObject]) -> ForumFloor | Non
         score=integer(row.get("score")),
         files=tuple(plain(member(file, "attachurl")) for file in entries(row.get("attachs"))),
         is_withheld=row.get("denied") not in (None, "", 0, "0", False),
-        parent_pid=integer(row.get("comment_to_id")),
+        parent_pid=_parent_pid(row.get("comment_to_id")),
     )
+
+
+def _parent_pid(commented: Any) -> int | None:
+    """Returns the post that a comment comments on. The one that opens the thread is -1 here, and 0 everywhere else."""
+    pid = integer(commented)
+    return 0 if pid == -1 else pid
 
 
 def _minute(shown: Any) -> int | None:

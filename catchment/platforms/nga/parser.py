@@ -89,7 +89,10 @@ def _board(text: str, request: Request) -> Reading:
 
 
 def _post(thread: ThreadAnswer, request: Request) -> Reading:
-    """Reads one post; an answer without it says that it is gone, unless it is a comment that another post may show."""
+    """Reads one post, or the comments on it; an answer without the post says that it is gone."""
+    floors = items.of_floors(thread)
+    if "comments" in request.state:
+        return Reading(tuple(item for item in floors if item.external_id in request.state["comments"]))
     asked_id = request.item_id or f"p{request.state.get('pid')}"
-    posts = tuple(item for item in items.of_floors(thread) if item.external_id == asked_id)
-    return Reading(posts, gone=() if posts or request.state.get("is_comment") else (asked_id,))
+    posts = tuple(item for item in floors if item.external_id == asked_id)
+    return Reading(posts, gone=() if posts else (asked_id,))

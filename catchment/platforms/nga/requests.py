@@ -53,16 +53,12 @@ def post(source: Source, pid: int, external_id: str) -> Request:
     return request.replace(item_id=external_id)
 
 
-def comment(source: Source, post_id: str, external_id: str) -> Request:
-    """Returns the request for a post below which the text of a comment is. JSON comes first: there the text is part of
-    what is read."""
-    number = int(post_id[1:])
-    if post_id.startswith("p"):
-        request = _request(source, "read.php", {"pid": str(number)}, POST, {"pid": number, "is_comment": True})
-    else:
-        params = {"tid": str(number), "page": "1"}
-        request = _request(source, "read.php", params, POST, {"tid": number, "is_comment": True})
-    return _in_forms(in_form(request, JSON)).replace(item_id=external_id)
+def comments(source: Source, post_id: str, ids: Sequence[str]) -> Request:
+    """Returns the request for a post below which the texts of comments are. JSON comes first: there the texts are part
+    of what is read. It names no item: that the post is gone says nothing about the comments."""
+    number = post_id[1:]
+    params = {"pid": number} if post_id.startswith("p") else {"tid": number, "page": "1"}
+    return _in_forms(in_form(_request(source, "read.php", params, POST, {"comments": list(ids)}), JSON))
 
 
 def in_form(request: Request, form: str) -> Request:

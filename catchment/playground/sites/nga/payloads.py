@@ -146,13 +146,13 @@ def posts(
             continue
         parent = thread.floors[floor.comments_on]
         told[floor.number] = {
-            "subject": f"对回复({parent.pid})发表了一条评论",
+            "subject": f"对回复({parent.pid})发表了一条评论" if parent.pid else "对主题发表了一条评论",
             "lou": floor.number,
             "author": "",
             "authorid": post["authorid"],
             "postdate": post["postdate"],
             "pid": floor.pid,
-            "comment_to_id": parent.pid,
+            "comment_to_id": parent.pid or -1,
         }
         add_comment(floor.comments_on, post)
     for floor in comments:
