@@ -239,7 +239,7 @@ class FloorRepair:
         request = options(self._platform).floors(self._source, thread_id, page)
         exchange, reading, thread_page = self._reader.requested(request, thread_id, page, claimed)
         items = tuple(item for item in reading.items if item.floor_number in numbers)
-        decide = partial(decide_repair, claimed, self._forum, thread_page, numbers)
+        decide = partial(decide_repair, claimed, self._forum, thread_page, numbers, self._reader.recheck_ages)
         self._reader.write(claimed, exchange, reading.replace(items=items), thread_page, decide)
         return frozenset(item.floor_number for item in items if item.floor_number is not None)
 
@@ -279,6 +279,7 @@ def decide_repair(
     forum: Forum,
     thread_page: ThreadPage,
     numbers: frozenset[int],
+    recheck_ages: Sequence[timedelta],
     items: Sequence[RefinedItem],
     skipped: int,
     at: datetime,
@@ -286,7 +287,7 @@ def decide_repair(
 ) -> FloorPage:
     """Decides what the missing floors of a page change: the floors themselves, and which of them are holes."""
     shown, moved_floors = with_free_floors(items, facts.floors)
-    changes = all_calmed(changes_of(shown, facts, at), facts, at)
+    changes = all_calmed(changes_of(shown, facts, at, recheck_ages), facts, at)
     thread = claimed.thread
     marks = ThreadMarks(
         *(thread, thread.page_count, thread.next_page, thread.max_floor, thread.max_floor_id),

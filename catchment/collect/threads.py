@@ -215,7 +215,7 @@ class ThreadReader:
         self.platform, self._kind, self._forum, self._source = platform, kind, kind.forum, source
         self._owner_id, self._run_id = owner_id, run_id
         self._pages_per_run = int(forum_settings(kind, source)["pages_per_run"])
-        self._recheck_ages = kind.recheck_ages if hasattr(platform, "recheck") else ()
+        self.recheck_ages = kind.recheck_ages if hasattr(platform, "recheck") else ()
         self._pages = SourcePages(context, rules, source, kind, run_id)
         self.client = self._pages.client
         self.wait: SlowDown | None = None
@@ -280,7 +280,7 @@ class ThreadReader:
         thread_id = claimed.thread.thread_id
         request = options(self.platform).floors(self._source, thread_id, reading.page)
         exchange, shown, thread_page = self.requested(request, thread_id, reading.page, claimed)
-        decide = partial(decide_floor_page, reading, thread_page, recheck_ages=self._recheck_ages)
+        decide = partial(decide_floor_page, reading, thread_page, recheck_ages=self.recheck_ages)
         page = self.write(claimed, exchange, shown, thread_page, decide)
         if page.thread_marks is not None and page.thread_marks.is_stale:
             result = _failed(result, old_copy(self.client.subject, exchange.answer.status))

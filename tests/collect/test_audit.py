@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from catchment.errors import ServerTrouble, SlowDown, Unreadable
-from catchment.model import SourceState
+from catchment.model import Source, SourceState
 from catchment.sources.add import follow
 from catchment.store.items.floor_audits import AuditView
 from tests.forum import ForumApp
@@ -27,10 +27,21 @@ def forum(tmp_path: Path, database_url: str) -> Iterator[ForumApp]:
     app.close()
 
 
-def audit(forum: ForumApp, *, repair: bool = True) -> AuditView:
+def audit(forum: ForumApp, *, repair: bool = True, source_id: int | None = None) -> AuditView:
     forum.board.asked.clear()
     forum.clock.advance(3600)
-    return forum.app.floor_audit().run("test", is_repairing=repair)
+    return forum.app.floor_audit().run("test", is_repairing=repair, source_id=source_id)
+
+
+def shared_thread(forum: ForumApp) -> Source:
+    """Has two boards show and read thread 7, of two pages; returns the second board."""
+    app = forum.app
+    other, _ = follow(app.store, app.secrets, app.platforms, "forum_board", "board:2", forum.clock.now())
+    forum.board.thread(7, pages=2)
+    forum.run()
+    forum.collect(other, after=DAY)
+    assert app.store.threads.state(other.id, "7").max_floor == 39
+    return other
 
 
 def listed(forum: ForumApp) -> list[Any]:
@@ -56,12 +67,7 @@ def floors(forum: ForumApp, view: AuditView) -> dict[tuple[str, int], str]:
 def test_a_floor_of_a_thread_that_two_boards_show_is_missing_once_and_is_requested_three_times(
     forum: ForumApp,
 ) -> None:
-    app = forum.app
-    other, _ = follow(app.store, app.secrets, app.platforms, "forum_board", "board:2", forum.clock.now())
-    forum.board.thread(7, pages=2)
-    forum.run()
-    forum.collect(other, after=DAY)
-    assert app.store.threads.state(other.id, "7").max_floor == 39
+    shared_thread(forum)
     forum.take_out(7, 3, 25)
     found = audit(forum, repair=False)
     assert (found.missing_floor_count, floors(forum, found)) == (2, {("7", 3): "missing", ("7", 25): "missing"})
@@ -72,6 +78,40 @@ def test_a_floor_of_a_thread_that_two_boards_show_is_missing_once_and_is_request
         requests.append(forum.asked.count("thread 7 2"))
     assert requests == [1, 1, 1, 0]
     assert forum.floors(7) == [*range(25), *range(26, 40)]
+
+
+def test_a_floor_has_three_attempts_whichever_of_two_boards_is_audited(forum: ForumApp) -> None:
+    other = shared_thread(forum)
+    forum.take_out(7, 25)
+    forum.board.says["thread 7 2"] = deque([Unreadable("the page is truncated")] * 9)
+    requests, results = [], []
+    for source_id in (other.id, forum.source.id, other.id, forum.source.id, other.id, None):
+        found = audit(forum, source_id=source_id)
+        requests.append(forum.asked.count("thread 7 2"))
+        results += floors(forum, found).values()
+    assert requests == [1, 1, 1, 0, 0, 0]
+    assert results == ["failed"] * 3 + ["ignored"] * 3
+
+
+def test_a_hole_that_one_board_shows_is_one_for_the_other(forum: ForumApp) -> None:
+    other = shared_thread(forum)
+    forum.take_out(7, 25)
+    forum.board.threads[7].floors[25].is_shown = False
+    assert floors(forum, audit(forum, source_id=other.id)) == {("7", 25): "still_missing"}
+    found = audit(forum)
+    assert (found.missing_thread_count, found.missing_floor_count, forum.asked) == (0, 0, [])
+
+
+def test_a_floor_that_was_brought_back_is_rechecked_like_any_other(forum: ForumApp) -> None:
+    forum.board.thread(7, pages=2)
+    forum.run()
+    forum.take_out(7, 25)
+    audit(forum)
+    forum.clock.advance(10 * DAY.total_seconds())
+    forum.board.threads[7].floors[25].text = "changed"
+    forum.app.rechecks().run("test")
+    text = "SELECT text FROM items WHERE thread_id = '7' AND floor_number = 25"
+    assert forum.app.store.database.read(lambda tx: tx.column(text)) == ["changed"]
 
 
 def test_what_was_taken_out_at_random_is_found_and_brought_back_and_no_hole_of_the_source(forum: ForumApp) -> None:

@@ -185,10 +185,10 @@ class FloorAudits(StorePart):
         for row_id, thread_id, max_floor, platform, scope, accounted_count in rows:
             if accounted_count < max_floor - first_floor + 1:
                 floors, holes = _known(tx, row_id, platform, scope, thread_id)
-                missing = missing_floors(first_floor, max_floor, floors, holes)
-                incomplete.append(
-                    IncompleteThread(row_id, source_id, thread_id, max_floor, tuple(sorted(floors)), missing)
-                )
+                if missing := missing_floors(first_floor, max_floor, floors, holes):
+                    incomplete.append(
+                        IncompleteThread(row_id, source_id, thread_id, max_floor, tuple(sorted(floors)), missing)
+                    )
         return len(rows), (rows[-1][0] if len(rows) == _THREADS_AT_ONCE else None), incomplete
 
     @writes
@@ -227,6 +227,8 @@ class FloorAudits(StorePart):
 
         Before the request, so that no process and no kill can exceed the limit.
         """
+        # Two processes may audit two boards that show the thread: the second one waits here.
+        tx.one(f"SELECT 1 FROM items WHERE id = (SELECT item_id FROM threads WHERE id = ?) {tx.lock_rows()}", row_id)
         taken = next_attempts(floors, _attempts(tx, row_id))
         tx.insert(
             "floor_repairs",
@@ -307,15 +309,23 @@ def _end(tx: Transaction, audit_id: int, counts: Mapping[str, int], now: datetim
     tx.run(sql, micros(now), *counts.values(), audit_id)
 
 
+# A thread has a row for each board that shows it.
+_ROWS_OF_THREAD = "SELECT other.id FROM threads t JOIN threads other ON other.item_id = t.item_id WHERE t.id = ?"
+
+
 def _known(tx: Transaction, row_id: int, platform: str, scope: str, thread_id: str) -> tuple[set[int], set[int]]:
-    """Returns the floors that are stored, and those that are known as holes."""
+    """Returns the floors that are stored, and those that are known as holes, by whichever board."""
     sql = """
         SELECT floor_number FROM items
          WHERE platform = ? AND scope = ? AND thread_id = ? AND floor_number IS NOT NULL
     """
-    holes = tx.column("SELECT floor_number FROM thread_holes WHERE thread_row_id = ?", row_id)
+    holes = tx.column(f"SELECT floor_number FROM thread_holes WHERE thread_row_id IN ({_ROWS_OF_THREAD})", row_id)
     return set(tx.column(sql, platform, scope, thread_id)), set(holes)
 
 
 def _attempts(tx: Transaction, row_id: int) -> dict[int, int]:
-    return dict(tx.all("SELECT floor_number, attempt_count FROM floor_repairs WHERE thread_row_id = ?", row_id))
+    sql = f"""
+        SELECT floor_number, sum(attempt_count) FROM floor_repairs
+         WHERE thread_row_id IN ({_ROWS_OF_THREAD}) GROUP BY floor_number
+    """
+    return {number: int(count) for number, count in tx.all(sql, row_id)}
