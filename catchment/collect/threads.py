@@ -65,7 +65,7 @@ from catchment.policy.threads import (
     decide_floor_page,
     decide_list_page,
     marks_after_failure,
-    numbers_on,
+    numbers_shown,
 )
 from catchment.policy.visit import MOST_PAGES, VisitRules, after_answer, begin_walk, pause, succeed, unfinished
 from catchment.store.items.threads import ClaimedThread
@@ -325,7 +325,9 @@ class ThreadReader:
             exchange.at,
             clean.items,
             raws=self.client.raw(exchange),
-            floors=FloorRange(scope, claimed.thread.thread_id, *numbers_on(self._forum, thread_page.number)),
+            floors=FloorRange(
+                scope, claimed.thread.thread_id, *numbers_shown(self._forum, thread_page, claimed.thread.max_floor)
+            ),
         )
         return self._pages.write(page, partial(decide, clean.items, len(clean.skipped), exchange.at))
 

@@ -242,10 +242,13 @@ def begin_reading(thread: ThreadState, forum: Forum, pages_per_run: int) -> Thre
     return ThreadReading(thread, forum, page, pages_per_run)
 
 
-def numbers_on(forum: Forum, page: int) -> tuple[int, int]:
-    """Returns the first and the last floor number of a page."""
-    first = forum.first_floor + (page - 1) * forum.floors_per_page
-    return first, first + forum.floors_per_page - 1
+def numbers_shown(forum: Forum, page: ThreadPage, max_floor: int | None) -> tuple[int, int]:
+    """Returns the first and the last floor number about which a page says whether the floor is there. The last page of
+    a thread says so about all higher ones, up to the highest that was read: whole pages may have been removed."""
+    first = forum.first_floor + (page.number - 1) * forum.floors_per_page
+    last = first + forum.floors_per_page - 1
+    is_last = page.page_count is not None and page.number >= page.page_count
+    return first, max(last, max_floor) if is_last and max_floor is not None else last
 
 
 class FloorPage(PageWrite, frozen=True, kw_only=True):

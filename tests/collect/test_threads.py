@@ -150,6 +150,31 @@ def test_the_page_of_a_removed_last_reply_is_read_again_and_the_reply_looked_at(
     assert forum.app.store.threads.holes(forum.state(7).id) == [20]
 
 
+def test_replies_on_pages_that_are_not_there_any_more_are_looked_at(forum: ForumApp) -> None:
+    thread = forum.board.thread(7, pages=2)
+    forum.clock.advance(60)
+    forum.board.reply(thread, 2)
+    forum.run()
+    gone = [f"p{thread.floors.pop(number).pid}" for number in (40, 41)]
+    thread.last_number = 39
+    forum.run()
+    assert forum.asked == ["list 1", "thread 7 2"]
+    for after in (60, 3700):
+        forum.clock.advance(after)
+        forum.board.asked.clear()
+        forum.app.rechecks().run("test")
+        assert sorted(forum.asked) == [f"post {id_[1:]}" for id_ in gone]
+    assert [forum.item(id_)["is_deleted"] for id_ in gone] == [True, True]
+    # Of a page in the middle, nothing is said about the pages behind it.
+    other = forum.board.thread(8, pages=4)
+    forum.run()
+    forum.board.reply(other)
+    forum.run()
+    forum.board.asked.clear()
+    forum.app.rechecks().run("test")
+    assert forum.asked == []
+
+
 def test_an_edit_on_a_page_that_is_read_is_a_revision(forum: ForumApp) -> None:
     thread = forum.board.thread(7)
     forum.run()
