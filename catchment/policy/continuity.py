@@ -29,6 +29,7 @@ from catchment.model import (
     UnchangedItem,
     Watermark,
 )
+from catchment.text.clean import NO_CONTENT
 
 _SHOWN_AGAIN = Message("gap.shown_again")
 # Limits the ids stored per watermark: a platform may give thousands of items the same time.
@@ -337,7 +338,9 @@ def recognise(strangers: Sequence[RefinedItem], candidates: Sequence[StoredItem]
     alike: dict[str, tuple[StoredItem, timedelta | None]] = {}
     taken: set[int] = set()
     for stranger in strangers:
-        twin = by_content.get(stranger.fingerprint) or by_link.get(stranger.item.url)
+        # What shows nothing but an id looks like all others of its kind.
+        alike_content = by_content.get(stranger.fingerprint) if stranger.fingerprint != NO_CONTENT else None
+        twin = alike_content or by_link.get(stranger.item.url)
         if twin and twin.id not in taken:
             alike[stranger.item.external_id] = twin, _apart(stranger, twin)
             taken.add(twin.id)

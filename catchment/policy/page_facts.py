@@ -6,9 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from catchment.model import Key, RefinedItem, StoredItem
-from catchment.text.clean import fingerprint
-
-_NO_CONTENT = fingerprint(None, None, None, ())
+from catchment.text.clean import NO_CONTENT
 
 
 def possible_keys(item: RefinedItem) -> list[Key]:
@@ -59,7 +57,7 @@ def needs_past_contents(item: RefinedItem, stored: StoredItem) -> bool:
 
 def has_no_own_title(stored: StoredItem) -> bool:
     """Whether only mirrors of the item have been seen: the stored title, if there is one, is theirs."""
-    return stored.is_partial and stored.fingerprint == _NO_CONTENT
+    return stored.is_partial and stored.fingerprint == NO_CONTENT
 
 
 def needs_title_fingerprint(item: RefinedItem, stored: StoredItem) -> bool:

@@ -301,6 +301,10 @@ def _media_identity(url: str) -> str:
     return address.partition("://")[2] or address
 
 
+NO_CONTENT = fingerprint(None, None, None, ())
+"""The fingerprint of an item of which neither title nor text is shown."""
+
+
 def _line(text: str) -> str:
     """Returns the text on one line, without control characters. Of a very long one, the beginning."""
     text = text[:LONGEST_LINE]

@@ -42,6 +42,7 @@ from catchment.policy.continuity import (
 )
 from catchment.policy.gap_repair import begin_repair, decide_repair_page
 from catchment.policy.judge import calmed
+from catchment.text.clean import fingerprint
 from tests.policy.test_judge import known
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -400,6 +401,13 @@ def test_a_link_that_many_share_tells_nothing() -> None:
     shared = [held(number, 1).replace(url="https://one.example/") for number in (1, 2)]
     assert recognise([refined("a", 1, url="https://one.example/")], shared) == {}
     assert recognise([refined("a", 1)], [held(1, 1).replace(url=None)]) == {}
+
+
+def test_what_shows_nothing_looks_like_nothing() -> None:
+    """Rows of comments without their text, and of threads known by a mirror alone, all have this fingerprint."""
+    nothing = fingerprint(None, None, None, ())
+    unread = held(1, 1).replace(fingerprint=nothing, url=None)
+    assert recognise([refined("a", fingerprint=nothing), refined("b", 1, fingerprint=nothing)], [unread]) == {}
 
 
 def test_one_stored_item_is_not_two_strangers() -> None:
