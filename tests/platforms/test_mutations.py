@@ -182,7 +182,7 @@ def check_page_of_nga(situation: Situation) -> None:
         # A head's or a floor's number, with its prefix; numbers and times stand in the answer, in a comment's own row
         # as they are shown to people.
         assert re.fullmatch(r"[tp][0-9]+", item.external_id), item.external_id
-        is_shown = item.is_partial and item.created_at and f"{item.created_at.astimezone(ZONE):%Y-%m-%d %H:%M}" in text
+        is_shown = item.lacks_text and item.created_at and f"{item.created_at.astimezone(ZONE):%Y-%m-%d %H:%M}" in text
         times = (None if is_shown else item.created_at, item.last_reply_at)
         stated = [int(item.external_id[1:]), *(int(at.timestamp()) for at in times if at)]
         assert set(stated) <= numbers, (item.external_id, stated)
