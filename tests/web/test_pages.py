@@ -217,7 +217,7 @@ def test_times_are_told_as_people_tell_them(distance: timedelta, english: str, c
 
 def test_a_failure_is_told_in_the_readers_language_and_as_it_was_said(desk: Desk) -> None:
     page = desk.browser("zh").get("/items?since=someday").text
-    assert "请检查标出的内容。" in page
+    assert "输入无效。" in page
     assert "&#39;someday&#39;：not a time" in page
     assert "没有编号为 404 的条目" in desk.browser("zh").get("/items/404").text
     assert "请检查地址是否完整" in desk.browser("zh").get("/nowhere").text

@@ -19,6 +19,7 @@ from catchment.errors import (
     SlowDown,
     TimedOut,
 )
+from catchment.installation import command
 from catchment.messages import encode, message
 from catchment.model import Answer, Source, Target
 from catchment.platforms import reddit
@@ -250,6 +251,19 @@ def test_a_site_without_a_feed_is_offered_as_a_web_page(desk: Desk) -> None:
     assert (fields["kind"], fields["target"], fields["name"], fields["intent"]) == ("website", url, "Tea shop", "try")
 
 
+def test_a_secret_stays_one_when_a_site_without_a_feed_is_tested_as_a_web_page(desk: Desk) -> None:
+    a_site_without_a_feed(desk)
+    url = "https://tea.example/?r=AbCdEf0123456789xYzW3v0q"
+    # The secret is put back into the address further down, so the stand-in sees it without.
+    page = desk.here.town.feeds["https://tea.example/"] = Feed("https://tea.example/")
+    page.says.extend(desk.here.town.feed("tea").says)
+    answer = sent(desk, "/sources/add", kind="rss", target=url, intent="try", keep_secret="yes")
+    (offer,) = re.findall(r'<form method="post" action="/sources/add">(.*?)</form>', answer.text, re.DOTALL)
+    fields = dict(re.findall(r'name="(\w+)" value="([^"]*)"', offer)) | {"intent": "follow"}
+    led_to(desk, "/sources/add", **fields)
+    assert desk.get("/api/sources/1")["target"] == "https://tea.example/"
+
+
 @pytest.mark.parametrize("error", [Missing, Gone, NetworkError, TimedOut, ServerTrouble, SlowDown])
 def test_a_form_before_saving_does_not_speak_of_a_source_that_is_there(desk: Desk, error: type[PlatformError]) -> None:
     feed = desk.here.town.feed("one")
@@ -297,6 +311,13 @@ def test_a_list_is_followed_row_by_row_and_what_cannot_be_is_said(both: Desk) ->
     assert "1 row was rejected" in page
     assert '<a href="/sources/1">One &amp; only</a>' in page
     assert "2 sources existed already" in sent(both, "/sources/import", list=rows).text
+
+
+def test_the_command_that_helps_with_a_refused_row_is_shown_as_it_is_typed(desk: Desk) -> None:
+    rows = "target,credential\nhttps://one.example/,nobody\n"
+    page = sent(desk, "/sources/import", list=rows, allow_credentials="yes").text
+    assert f"<code>{command()} credentials list</code> shows them" in page
+    assert "`" not in plain(page)
 
 
 def test_a_refused_row_of_an_import_shows_no_secret(desk: Desk) -> None:
@@ -456,6 +477,37 @@ def test_name_pace_and_settings_are_changed_by_a_form_that_shows_what_they_are(b
     shown = both.get("/api/sources/1")
     assert (shown["name"], shown["interval_minutes"], shown["settings"]) == ("Web people", None, {})
     assert sent(both, "/sources/1/change", interval="never").status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said", "field"),
+    [
+        ({"interval": "never"}, "'never' is not a number of minutes", "interval"),
+        ({"priority": "huge"}, "unknown priority", "priority"),
+        ({"credential": "nobody"}, "no credential named", ""),
+        ({"set__links": "a["}, "not a CSS selector", "set.links"),
+    ],
+)
+def test_what_is_wrong_with_a_change_is_said_above_the_form_which_keeps_what_was_typed(
+    desk: Desk, wrong: dict[str, str], said: str, field: str
+) -> None:
+    led_to(desk, "/sources/add", kind="website", target="https://one.example/", intent="follow")
+    before = desk.get("/api/sources/1")
+    entered = {"name": "Web people", "interval": "90", "categories": "web, 开发", "set__links": "h2"}
+    answer = sent(desk, "/sources/1/change", **{"priority": "high"} | entered | wrong)
+    assert answer.status_code == 400
+    form = answer.text[answer.text.index("<h2>Edit</h2>") : answer.text.index("<h2>Remove source</h2>")]
+    assert said in unescape(form)
+    assert all(f'value="{value}"' in form for name, value in entered.items() if name not in wrong)
+    assert re.findall(r'class="is-wrong".*?name="([\w.]+)"', form, re.DOTALL) == ([field] if field else [])
+    assert desk.get("/api/sources/1") == before
+
+
+@pytest.mark.parametrize("path", ["/items?since=never", "/items?category=none", "/sources/x"])
+def test_a_page_without_a_form_does_not_speak_of_its_fields(desk: Desk, path: str) -> None:
+    said = plain(opened(desk, path, status=400))
+    assert said.startswith("Something went wrong The input is not valid.")
+    assert "field" not in said
 
 
 def test_a_form_leaves_a_category_as_it_is_whatever_signs_it_has(both: Desk) -> None:

@@ -60,7 +60,7 @@ def _page(app: App, reader: Reader, values: Mapping[str, str], *, error: Catchme
         values=values,
         severities=[*Severity],
         error=str(error) if error else None,
-        error_words=reader.locale.error(error.code, None) if error else None,
+        error_words=reader.locale.form_error(error) if error else None,
         wrong_field=getattr(error, "field", None),
     )
 

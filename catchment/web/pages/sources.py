@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from fastapi import APIRouter, Request, Response
 
 from catchment.app import App
+from catchment.errors import CatchmentError, InvalidInput, NotFound
 from catchment.model import PRIORITIES, REQUESTED, Field, Kind, Progress, SettingValues, Source, SourceState
 from catchment.platforms import services_of
 from catchment.policy.coverage import Day
@@ -21,14 +22,14 @@ from catchment.status import DeploymentStatus
 from catchment.store.sources.runs import RecentVisits
 from catchment.text.tokens import folded
 from catchment.web.api.params import SourceId, paged, place
-from catchment.web.dependencies import AppDep, WebContextDep
+from catchment.web.dependencies import AppDep, WebContext, WebContextDep
 from catchment.web.pages import charts
 from catchment.web.pages.item_views import web_address
 from catchment.web.pages.items import LOAD_IMAGES
 from catchment.web.pages.locale import Locale
 from catchment.web.pages.render import Reader, redirect, render
 from catchment.web.pages.runs import onwards
-from catchment.web.pages.session import TheForm, TheReader, joined, lines, local, typed_settings
+from catchment.web.pages.session import SubmittedForm, TheForm, TheReader, joined, lines, local, typed_settings
 
 TONES = {
     Why.PUNCTUAL: "good",
@@ -127,6 +128,7 @@ router = APIRouter()
 
 A_PAGE = 50
 STATES = ("active", "paused", "retired")
+_FORM = ("name", "interval", "priority", "categories", "credential")
 _FILTERS = ("q", "kind", "category", "state", "order")
 _LONGEST = 200
 _DAY = timedelta(days=1)
@@ -213,6 +215,17 @@ def _rows(
 @router.get("/sources/{source_id}")
 def source(context: WebContextDep, reader: TheReader, source_id: SourceId) -> Response:
     """One source: what it is, its state, when it is visited next and why, when it posts, what is missing."""
+    return _page(context, reader, source_id)
+
+
+def _page(
+    context: WebContext,
+    reader: Reader,
+    source_id: int,
+    entered: Mapping[str, str] | None = None,
+    error: CatchmentError | None = None,
+) -> Response:
+    """The page of a source; its form shows the stored values, or those entered, with what is wrong with them."""
     app, status, locale = context.app, context.status(), reader.locale
     stored, progress = app.store.sources.with_progress(source_id)
     view = source_view(stored, progress, app.intervals())
@@ -226,12 +239,13 @@ def source(context: WebContextDep, reader: TheReader, source_id: SourceId) -> Re
     return render(
         "source.html",
         reader,
+        200 if error is None else 400,
         source=view,
         kind=kind,
         late=late,
         url=web_address(view.target),
         tones=TONES,
-        is_awaited=late.why in (Why.FIRST, Why.VISITING) or view.next_fetch_reason == REQUESTED,
+        is_awaited=error is None and (late.why in (Why.FIRST, Why.VISITING) or view.next_fetch_reason == REQUESTED),
         sentence=locale.name(
             "late",
             late.why,
@@ -255,10 +269,24 @@ def source(context: WebContextDep, reader: TheReader, source_id: SourceId) -> Re
         gaps=app.store.gaps.newest(6, source_id=source_id),
         credentials=credential_names(app, stored.platform),
         settings=differing(kind, view.settings),
-        fields=setting_fields(kind, view.settings),
+        fields=setting_fields(kind, view.settings if entered is None else typed_settings(entered)),
         priorities=PRIORITIES,
-        categories_field=joined(view.categories),
+        values=_stored_values(view) if entered is None else dict.fromkeys(_FORM, "") | dict(entered),
+        error=str(error) if error else None,
+        error_words=locale.form_error(error) if error else None,
+        wrong_field=getattr(error, "field", None),
     )
+
+
+def _stored_values(source: SourceView) -> dict[str, str]:
+    """The values of the form, as they are stored."""
+    return {
+        "name": source.name,
+        "interval": str(source.interval_minutes or ""),
+        "priority": source.priority,
+        "categories": joined(source.categories),
+        "credential": source.credential or "",
+    }
 
 
 def credential_names(app: App, platform: str) -> list[str]:
@@ -302,9 +330,18 @@ def remove(app: AppDep, source_id: SourceId, form: TheForm) -> Response:
 
 
 @router.post("/sources/{source_id}/change")
-def change(app: AppDep, source_id: SourceId, form: TheForm) -> Response:
-    """Name, pace, categories, priority, credential, and the settings of its kind; an empty field means the default."""
-    candidate = app.store.sources.get(source_id)
+def change(context: WebContextDep, source_id: SourceId, form: TheForm) -> Response:
+    """Name, pace, categories, priority, credential, and the settings of its kind; an empty field means the default.
+    Errors are shown above the form, which keeps its values."""
+    candidate = context.app.store.sources.get(source_id)
+    try:
+        _change(context.app, candidate, form)
+    except (InvalidInput, NotFound) as error:
+        return _page(context, form.reader.replace(path=f"/sources/{source_id}"), source_id, form.values, error)
+    return done(source_id, "changed")
+
+
+def _change(app: App, candidate: Source, form: SubmittedForm) -> None:
     fields: dict[str, Any] = {
         "interval_minutes": minutes_from(form["interval"]),
         "priority": form["priority"] or candidate.priority,
@@ -319,8 +356,7 @@ def change(app: AppDep, source_id: SourceId, form: TheForm) -> Response:
         names = {field.name for field in kind.fields}
         typed = typed_settings(form.values)
         fields["settings"] = {name: value or None for name, value in typed.items() if name in names}
-    add.change(app.store, app.secrets, app.platforms, source_id, app.clock.now(), **fields)
-    return done(source_id, "changed")
+    add.change(app.store, app.secrets, app.platforms, candidate.id, app.clock.now(), **fields)
 
 
 def done(source_id: int, action: str) -> Response:

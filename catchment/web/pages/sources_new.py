@@ -105,7 +105,7 @@ def _form(
         preview=view,
         items=[_previewed(item) for item in view.items] if view else [],
         error=(error.what if isinstance(error, NoFeed) else str(error)) if error else None,
-        error_words=reader.locale.error(error.code, None, is_saved=False) if error else None,
+        error_words=reader.locale.form_error(error, is_saved=False) if error else None,
         is_without_feed=isinstance(error, NoFeed),
         wrong_field=getattr(error, "field", None),
     )

@@ -121,7 +121,7 @@ def _page(
         rule=rule,
         values=dict.fromkeys(_FORM, "") | dict(values),
         error=str(error) if error else None,
-        error_words=reader.locale.error(error.code, None) if error else None,
+        error_words=reader.locale.form_error(error) if error else None,
         wrong_field="name" if isinstance(error, Conflict) else getattr(error, "field", None),
     )
 

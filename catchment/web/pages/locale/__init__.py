@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TypeAlias
 
 from catchment.clock import EPOCH
+from catchment.errors import CatchmentError, InvalidInput
 from catchment.messages import Translator
 from catchment.platforms import Platforms
 from catchment.web.pages.locale.names import NAMES
@@ -68,6 +69,12 @@ class Locale(Translator):
         """
         text = (None if is_saved else self.lookup("unsaved", code)) or self.lookup("error", code) if code else None
         return text or (self.message(message) if message else message)
+
+    def form_error(self, error: CatchmentError, *, is_saved: bool = True) -> str | None:
+        """What an error of a form says above it."""
+        if isinstance(error, InvalidInput) and error.field is not None:
+            return self.gettext("Check the highlighted fields.")
+        return self.error(error.code, None, is_saved=is_saved)
 
     @staticmethod
     def number(count: int) -> str:

@@ -26,7 +26,7 @@ NAMES: dict[str, dict[str, str]] = {
     "theme": {"auto": "System", "light": "Light", "dark": "Dark"},
     "error": {
         "INTERNAL": "Internal error in catchment. Please report it with the log lines from that time.",
-        "INVALID_INPUT": "Check the highlighted fields.",
+        "INVALID_INPUT": "The input is not valid.",
         "BAD_SETTING": "A setting has a value that is not allowed.",
         "NOT_FOUND": "Not found.",
         "CONFLICT": "It exists already, or another process is using it.",
