@@ -123,7 +123,12 @@ class CollectingMonitor:
         alerts = self._store.alerts
         changes = [
             alerts.keep_open(OFFLINE, [alarm for alarm in report.alarms if alarm.subject == OFFLINE], self._now),
-            alerts.keep_open(SITE, [alarm for alarm in report.alarms if alarm.subject != OFFLINE], self._now),
+            alerts.keep_open(
+                SITE,
+                [alarm for alarm in report.alarms if alarm.subject != OFFLINE],
+                self._now,
+                undecided=report.undecided,
+            ),
             alerts.keep_open(STALLED, stalled, self._now),
             alerts.tell_failing(report.of_sources, report.explained_subjects, self._now),
         ]

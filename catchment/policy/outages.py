@@ -394,6 +394,8 @@ class OutageReport(Record, frozen=True):
     stalled: tuple[AlertRequest, ...] = ()
     is_silent: bool = False
     """Nothing has succeeded for longer than the limit, or nothing outside our own network."""
+    undecided: frozenset[str] = frozenset()
+    """Subjects of hosts and platforms whose sources wait for their retry: an open alert about one stays open."""
 
     @property
     def explained_subjects(self) -> list[str]:
@@ -426,6 +428,7 @@ def judge_outages(
     ]
     common = [outage for outage in alarming if outage.is_common]
     of_standstill = frozenset(source.source_id for source in stalled)
+    waiting = waiting_for_retry(standings)
     return OutageReport(
         tuple(_alarm(outage, now) for outage in common),
         tuple(
@@ -436,6 +439,7 @@ def judge_outages(
         frozenset(source_id for outage in common for source_id in outage.ids) | of_standstill,
         (_stalled(standings, stalled, now),) if stalled else (),
         bool(overdue) or any(outage.level is OutageLevel.NETWORK for outage in common),
+        frozenset(source.site.subject for source in standings if source.source_id in waiting),
     )
 
 

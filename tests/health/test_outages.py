@@ -221,6 +221,24 @@ def test_sources_that_were_not_retried_yet_since_the_network_is_back_are_no_outa
     assert {deployment.here.progress(source).last_error for source in sources} == {None}
 
 
+def test_the_alert_about_a_host_stays_open_when_another_host_answers_between_its_retries(small: Deployment) -> None:
+    """Where others are collected seldom, a host that is away looks like a network that is; until one of them answers.
+    Its sources are tried again minutes later, and say nothing until then."""
+    away = [small.feed(f"https://away.example/{number}", interval_minutes=30) for number in range(8)]
+    small.feed("https://here.example/feed", interval_minutes=240)
+    small.tick()
+    small.net.away["away.example"] = unconnected
+    for _ in range(24 * HOUR // (5 * MINUTE)):
+        small.app.scheduler().due("collect-due", "test")
+        small.look()
+        small.sleep(5 * MINUTE)
+    assert small.ever_opened == ["host away.example unreachable"]
+    assert small.subjects == ["host away.example unreachable"]
+    small.net.away.clear()
+    small.run(HOUR + TICK)
+    assert (small.subjects, {small.here.progress(source).last_error for source in away}) == ([], {None})
+
+
 def test_a_platform_that_does_not_answer_is_one_alert_of_that_platform_and_the_rest_is_well(
     small: Deployment,
 ) -> None:
