@@ -104,7 +104,10 @@ def _ground(source: Source, progress: Progress, order: Order, since: datetime, n
     """Yields the standing where there is no gap."""
     began, last = progress.first_polled_at, progress.last_success_at
     if began is None or last is None:
-        yield _tail(source, progress, since, now, "never read")
+        # A failure says nothing about the time before the source was added.
+        start = min(max(source.created_at, since), now)
+        yield Stretch(since, start, CoverageState.UNPROVEN, "before it was added")
+        yield _tail(source, progress, start, now, "never read")
         return
     yield Stretch(since, max(began, since), CoverageState.UNPROVEN, "before the first visit")
     if order == Order.NEWEST_FIRST:

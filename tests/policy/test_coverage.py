@@ -90,6 +90,21 @@ def test_what_comes_after_the_last_good_visit_stands_as_the_source_does(
     assert told(source=source, progress=progress)[-1] == last
 
 
+@pytest.mark.parametrize(
+    ("source", "progress", "standing"),
+    [
+        (SOURCE, Progress(first_polled_at=NOW - DAY, last_error="it is away"), "unreachable"),
+        (SOURCE.replace(state=SourceState.PAUSED), Progress(), "unreachable"),
+        (SOURCE, Progress(), "unproven"),
+    ],
+)
+def test_a_source_that_was_never_read_is_not_unreachable_before_it_was_there(
+    source: Source, progress: Progress, standing: str
+) -> None:
+    added = source.replace(created_at=NOW - 2 * DAY)
+    assert told(source=added, progress=progress) == [(10, "unproven"), (2, standing)]
+
+
 def test_a_day_is_as_bad_as_its_worst_hour_and_today_is_judged_up_to_the_last_visit() -> None:
     found = stretches(SOURCE, READ, Order.NEWEST_FIRST, [hole(4, 3.75)], SINCE, NOW)
     days = calendar(found, known_until(found, READ, NOW))
