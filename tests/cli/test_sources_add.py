@@ -23,7 +23,7 @@ def test_an_address_alone_is_looked_at_shown_and_added(catchment: Catchment, sit
     assert said.code == 0, said.err
     assert "[rss]" in said.out
     assert "It answers with 3 items:" in said.out
-    assert "source 1: " in said.out
+    assert said.out.endswith(f"Added source 1: {feed.url} (rss)\n")
     assert targets(catchment) == [("rss", feed.url)]
 
 

@@ -101,7 +101,9 @@ def add(
         output.say(f"{title}{added.recognised.what} [{added.recognised.name}]")
     if shown_preview:
         _show_preview(shown_preview, now)
-    output.say(f"Added source {source.id}: {source.name} ({source.kind}, {source.target})")
+    # A feed is named after its address until it is collected.
+    facts = (source.kind, source.target) if source.name != source.target else (source.kind,)
+    output.say(f"Added source {source.id}: {source.name} ({', '.join(facts)})")
     if not source.has_platform:
         output.say(f"{source.note}: it is skipped until one is installed")
 
