@@ -99,6 +99,7 @@ class Progress(Record, frozen=True):
     stale_count: int = 0
     """Consecutive stale answers."""
     first_polled_at: datetime | None = None
+    """When it was first visited: with success, once there was one."""
     last_polled_at: datetime | None = None
     last_success_at: datetime | None = None
     last_new_at: datetime | None = None

@@ -393,7 +393,10 @@ def _walk_over(
 def completed(state: VisitState, at: datetime, *, is_incomplete: bool) -> Progress:
     """Returns the progress now that this walk is over; the visit itself may continue."""
     walk, total = state.walk, state.visit_counts
+    is_first = walk.after.last_success_at is None
     progress = walk.after.replace(
+        # Failures before say nothing about what was posted meanwhile: it is watched from this visit on.
+        first_polled_at=None if is_first else walk.after.first_polled_at,
         stale_count=0,
         last_success_at=at,
         last_new_at=at if total.new else walk.after.last_new_at,

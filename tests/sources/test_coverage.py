@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from catchment.errors import Missing
 from catchment.sources.describe import coverage_of
 from tests.town import TownApp
 
@@ -33,3 +34,16 @@ def test_a_window_that_turned_over_is_suspect_until_it_is_shown_again(here: Town
     here.collect(source, after=HOUR)
     assert standings() == ["unproven", "repaired", "verified"]
     assert [gap.standing for gap in here.gaps(include_closed=True)] == ["repaired"]
+
+
+def test_nothing_is_verified_before_the_first_success(here: TownApp) -> None:
+    feed = here.town.feed(window=4)
+    source = here.follow(feed)
+    feed.says.append(Missing("there is nothing at this address", status=404))
+    here.collect(source)
+    feed.post("a", at=here.clock.now() + 47 * HOUR)
+    here.collect(source, after=48 * HOUR)
+    here.collect(source, after=24 * HOUR)
+    found = coverage_of(here.app.store, here.app.platforms, source.id, here.clock.now(), 30)
+    days = [(stretch.standing, round((stretch.to_at - stretch.from_at) / HOUR)) for stretch in found.stretches]
+    assert days == [("unproven", 29 * 24), ("verified", 24)]
