@@ -143,6 +143,7 @@ class StoredItem(Labels, frozen=True):
     """Whether this source showed it before (another one may have)."""
     created_at: datetime | None = None
     """As first stated, or guessed."""
+    first_seen_at: datetime | None = None
     is_created_at_guessed: bool = False
     is_seen_by_others: bool = False
     """Another source has shown it since this one did: the stored state may come from that one."""

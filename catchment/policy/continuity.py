@@ -84,6 +84,9 @@ class Walk(Record, frozen=True):
     ids: frozenset[str] = frozenset()
     anchors: Mapping[str, datetime | None] = {}
     """Items that are not pinned, with their dates: they show how far down the walk came."""
+    mark_delay: timedelta = timedelta()
+    """How long after its date the item of the watermark was first seen, once it was shown: what came after that visit
+    can be dated before the watermark only by a clock that is further behind."""
     is_by_id: bool = False
     """The listing shows all its ids at once and nothing else; those that are not stored are requested afterwards."""
 
@@ -105,7 +108,8 @@ def step(
     """Returns the walk after one more page. `dates`: those that the answer showed, in its own order; `clock_lag`: how
     far the clock by which it is dated is behind ours."""
     # Dates of items that were listed by their ids alone are those that were stored.
-    lag = timedelta() if walk.is_by_id else clock_lag
+    mark_delay = walk.mark_delay
+    lag = timedelta() if walk.is_by_id else max(timedelta(), clock_lag - mark_delay)
     if walk.listing.is_window and not _is_by_date(dates) and walk.watermark is not None:
         latest_times = [latest_time(change.item.item.created_at, answered_at, lag) for change in changes]
         changes = _without_latecomers(changes, latest_times, walk.watermark)
@@ -117,6 +121,9 @@ def step(
             continue
         unpinned += 1
         external_id, created = change.item.item.external_id, change.item.item.created_at
+        if lag and (delay := _delay_of_mark(walk, change)) is not None:
+            # A clock that was always as far behind hides nothing: the watermark is dated by it, too.
+            mark_delay, lag = delay, max(timedelta(), clock_lag - delay)
         # Tested here: hardly any answer comes from a clock that is behind, and a call for every item costs more.
         latest = latest_time(created, answered_at, lag) if lag else created
         # Under all its ids: which of them leads further down is the platform's business.
@@ -140,6 +147,7 @@ def step(
         is_reached=is_reached,
         is_below=is_below,
         past=past,
+        mark_delay=mark_delay,
         ids=walk.ids | {entry.item.item.external_id for entry in changes},
         anchors=anchors,
     )
@@ -212,7 +220,19 @@ def _meets(walk: Walk, change: ItemChange, latest: datetime | None) -> bool:
         ours = change.stored.created_at if change.stored and change.stored.is_shown_by_source else None
         return any(at is not None and at <= mark.at for at in (latest, ours))
     # Further down, an item may have been stored by a visit that was interrupted above it: only the watermark counts.
+    return _is_mark(mark, item)
+
+
+def _is_mark(mark: Watermark, item: Item) -> bool:
     return item.created_at == mark.at and item.external_id in mark.ids
+
+
+def _delay_of_mark(walk: Walk, change: ItemChange) -> timedelta | None:
+    """Returns how long after its date the item of the watermark was first seen; None: this is another item."""
+    mark, stored = walk.watermark, change.stored
+    if mark is None or not isinstance(stored, StoredItem) or stored.first_seen_at is None:
+        return None
+    return max(timedelta(), stored.first_seen_at - mark.at) if _is_mark(mark, change.item.item) else None
 
 
 def _risen(seen: datetime, stored: StoredItem | UnchangedItem | None) -> datetime:

@@ -277,6 +277,18 @@ def test_a_torn_page_in_the_middle_of_a_walk_proves_nothing_and_is_walked_again(
     assert (walking.mark(), here.gaps()) == (("t54",), [])
 
 
+def test_a_site_whose_clock_is_always_behind_costs_no_more_pages_and_leaves_no_gap(here: TownApp) -> None:
+    walking = Walking(here)
+    walking.board.behind = {page: timedelta(hours=8) for page in range(REACH // PAGE)}
+    walking.board.post(500)
+    walking.collect()
+    for _ in range(3):
+        walking.board.post(5)
+        walking.collect()
+        assert walking.board.pages_asked == [0]
+    assert here.gaps() == []
+
+
 @pytest.mark.parametrize("overlap", [0, PAGE])
 def test_a_page_that_a_clock_behind_dates_before_the_watermark_does_not_end_the_walk(
     here: TownApp, overlap: int

@@ -24,6 +24,7 @@ from catchment.model import (
     RefinedItem,
     Request,
     Source,
+    StoredItem,
     WalkPlan,
     Watermark,
 )
@@ -287,6 +288,22 @@ def test_a_latecomer_in_a_feed_by_arrival_hides_no_gap_if_a_clock_that_is_behind
     shown = [fresh("a", 70), fresh("written long ago", 500), fresh("b", 75), fresh("c", 80)]
     walk = step(Walk(WINDOW, MARK), shown, NOW, dates=[at(70), at(500), at(75), at(80)], clock_lag=HALF_AN_HOUR)
     assert gap_after(walk, End.LAST_PAGE, NOW) == Gap(False, at(60), at(50), "window", ("m",), to_ids=("c",))
+
+
+@pytest.mark.parametrize(("first_seen", "below"), [(30, 61), (31, 62), (45, 76), (60, 91)])
+def test_a_clock_that_was_as_far_behind_when_the_watermark_was_seen_hides_nothing_below_it(
+    first_seen: float, below: float
+) -> None:
+    """What came after that visit is dated half an hour before it at the earliest."""
+    mark = stored("m", 60)
+    assert isinstance(mark.stored, StoredItem)
+    mark = mark.replace(stored=mark.stored.replace(first_seen_at=at(first_seen)))
+    above = walked_behind(fresh("a", 40), mark, listing=NEW)
+    assert (above.is_reached, above.is_below) == (True, False)
+    # On the same page, and on the next one.
+    assert walked_behind(fresh("a", 40), mark, stored("b", below), listing=NEW).is_below
+    assert step(above, [stored("b", below)], NOW, clock_lag=HALF_AN_HOUR).is_below
+    assert not step(above, [stored("b", below - 1)], NOW, clock_lag=HALF_AN_HOUR).is_below
 
 
 def test_a_clock_that_is_behind_lifts_the_watermark_no_higher_than_it_says() -> None:

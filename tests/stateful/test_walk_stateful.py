@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from catchment.clock import micros
 from catchment.model import (
     Gap,
     Item,
@@ -96,6 +97,8 @@ class WalkMachine(RuleBasedStateMachine):
         self.stored: dict[str, tuple[datetime, datetime]] = {}
         """When each was first seen, and how it was dated then."""
         self.mark: Watermark | None = None
+        self.mark_lag = timedelta()
+        """How far the clock that dated the watermark was behind, at most."""
         self.gaps: dict[int, Gap] = {}
         self.opened = 0
         self.due_posts: list[Post] = []
@@ -138,7 +141,8 @@ class WalkMachine(RuleBasedStateMachine):
     def _post(self, at: datetime) -> None:
         self.count += 1
         # What has the time of the watermark and comes later may stand below all that a window shows.
-        is_shown = self.mark is not None and (at > self.mark.at or (at == self.mark.at and not self.is_window))
+        mark_at = self.mark.at + self.mark_lag if self.mark else None
+        is_shown = mark_at is not None and (at > mark_at or (at == mark_at and not self.is_window))
         self.posts.append(Post(self.count, at, is_promised=is_shown and at <= self.now))
 
     @rule(place=st.integers(0, 20), what=st.sampled_from(["is_pinned", "is_hidden", "is_unusable"]))
@@ -190,7 +194,7 @@ class WalkMachine(RuleBasedStateMachine):
         """Walk down, page by page. Others post between two pages; the walk may break off; the cursor may loop; a page
         may be torn, or dated by a clock that is behind."""
         before, present = self.mark, list(self.posts)
-        state, place = self._begun(), None
+        state, place, lag = self._begun(), None, timedelta()
         for number in range(1, MOST_PAGES + 1):
             if number == breaks_on:
                 break
@@ -200,6 +204,9 @@ class WalkMachine(RuleBasedStateMachine):
                 fault = fault.replace(lag=timedelta())
             page = self._decided(state, posts, following is not None, fault)
             self._write(page)
+            lag = max(lag, fault.lag)
+            if self.mark != before:
+                self.mark_lag = lag
             if page.end is not None:
                 if not fault.is_torn:
                     self.due_posts = present
@@ -250,8 +257,10 @@ class WalkMachine(RuleBasedStateMachine):
     def _known(self, post: Post) -> StoredItem:
         seen_at, dated_at = self.stored[post.id]
         return StoredItem(
-            1, post.id, b"text", 1, 0, seen_at, None, None, None, None, None, None, None, None, (), False,
-            False, post.is_pinned, False, (), None, True, dated_at,
+            1, post.id, b"text", 1, micros(min(dated_at, seen_at)), seen_at,
+            title=None, url=None, author=None, author_display_name=None, edited_at=None, score=None, reply_count=None,
+            view_count=None, rounded=(), is_deleted=False, is_folded=False, tags=(), volatile_until=None,
+            is_shown_by_source=True, created_at=dated_at, first_seen_at=seen_at, is_pinned=post.is_pinned,
         )  # fmt: skip
 
     def _write(self, page: VisitPage) -> None:
