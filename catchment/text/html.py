@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache, lru_cache
 from itertools import count
 
@@ -13,9 +14,11 @@ from catchment.lazy import pattern
 from catchment.text.printable import unescape
 
 try:
-    from catchment.text._plain_html import html_and_text as _compiled
+    from catchment.text import _plain_html
 except ImportError:  # installed without a C compiler
-    _compiled = None
+    _compiled: Callable[[str], tuple[str, str] | None] | None = None
+else:
+    _compiled = _plain_html.html_and_text
 
 REL = "noopener noreferrer nofollow"
 
