@@ -11,6 +11,7 @@ import pytest
 from catchment.errors import Missing, Refused
 from catchment.model import Answer, FailureScope, Gap, Progress, WalkPlan, Watermark
 from catchment.platforms import x
+from catchment.platforms.x import parser, requests
 from catchment.policy.continuity import End
 from tests.x.asking import FEED, LIST, NOW, first, read, source_of
 
@@ -221,3 +222,22 @@ def test_an_empty_page_is_not_believed_if_the_profile_counts_posts(
         else:
             with pytest.raises(Refused, match="no posts of @ada are shown, although the profile counts 155"):
                 x.read(Answer(200, {}, answers[1], asked.url, NOW), asked)
+
+
+def test_an_empty_page_is_not_believed_at_the_next_visit_either() -> None:
+    """That visit does not read the profile, because it was read less than a day ago."""
+    source = source_of(FEED, "@ada", service="twitterapi_io")
+    profile, empty = ({"id": "783214", "userName": "ada", "statusesCount": 155}, {"tweets": []})
+    asked = first(source)
+    reading = x.read(Answer(200, {}, json.dumps({"data": profile}).encode(), asked.url, NOW), asked)
+    again = first(source, Progress(cursor=reading.cursor, last_polled_at=NOW))
+    assert again.step == requests.TWEETS
+    with pytest.raises(Refused, match="no posts of @ada are shown, although the profile counts 155"):
+        x.read(Answer(200, {}, json.dumps({"data": empty}).encode(), again.url, NOW), again)
+    # A day later, the profile counts none any more.
+    later = NOW + timedelta(days=1)
+    asked = first(source, Progress(cursor=reading.cursor, last_polled_at=later))
+    profile["statusesCount"] = 0
+    (asked,) = x.read(Answer(200, {}, json.dumps({"data": profile}).encode(), asked.url, later), asked).follow
+    reading = x.read(Answer(200, {}, json.dumps({"data": empty}).encode(), asked.url, later), asked)
+    assert reading.cursor["note"] == parser.NOTHING_YET

@@ -40,15 +40,15 @@ def _profile(answer: Answer, request: Request) -> Reading:
     if number != request.state.get("user_id", number):
         # The user is gone, and somebody else has the name now.
         raise no_such_user(str(request.state.get("name", "")))
-    is_flat = request.service == requests.TWITTERAPI_IO
-    cursor = {"user_id": number} | ({"checked_at": int(answer.answered_at.timestamp())} if is_flat else {})
     post_count = number_of(data.get("statusesCount")) or 0
+    cursor: JsonObject = {"user_id": number}
+    if request.service == requests.TWITTERAPI_IO:
+        cursor |= {"checked_at": int(answer.answered_at.timestamp()), "post_count": post_count}
     if request.state.get("is_check") is True:
         _check_emptiness(request.state, post_count)
         return Reading(cursor={**cursor, "note": _note(request.state)})
     kind = requests.BOOKMARKS if request.step == requests.ME else requests.FEED
     state = {**request.state, **cursor, "name": name or request.state.get("name", "")}
-    state |= {"post_count": post_count} if post_count else {}
     note = {"note": state["note"]} if "note" in state else {}
     follow = requests.timeline(kind, number, state, request.listing)
     return Reading(follow=(follow,), is_end=False, cursor={**cursor, **note})
@@ -176,7 +176,7 @@ def _cursor(user: tuple[str, str], state: JsonObject, *, is_empty: bool) -> Json
     if not is_empty or state.get("kind") != requests.FEED:
         return {"user_id": number}
     if state.get("service") == requests.TWITTERAPI_IO:
-        checked = {"checked_at": state["checked_at"]} if "checked_at" in state else {}
-        return {"user_id": number, **checked, "note": _note(state)}
+        known = {name: state[name] for name in requests.OF_EMPTY_ACCOUNT if name in state}
+        return {"user_id": number, **known, "note": _note(state)}
     # X's own API is asked for newer posts only: if there are none, that says nothing about the others.
     return {"user_id": number} if state.get("is_known") else {"user_id": number, "note": NOTHING_YET}

@@ -83,9 +83,13 @@ _CHECKED_EVERY = timedelta(days=1)
 gone."""
 
 
+OF_EMPTY_ACCOUNT = ("checked_at", "post_count", "note")
+"""What is known about an account that shows no posts: when its profile was read, how many posts that counted, and what
+an empty page means."""
+
+
 def _of_empty_account(progress: Progress) -> JsonObject:
-    """Returns what is known about an account that shows no posts."""
-    return {name: progress.cursor[name] for name in ("checked_at", "note") if name in progress.cursor}
+    return {name: progress.cursor[name] for name in OF_EMPTY_ACCOUNT if name in progress.cursor}
 
 
 def _is_check_due(progress: Progress) -> bool:
