@@ -273,8 +273,9 @@ def moved(walk: Walk, answered_at: datetime) -> Watermark | None:
 def gap_after(walk: Walk, end: End, answered_at: datetime) -> Gap | None:
     """Returns the gap between this walk and what was stored before, or None."""
     mark = walk.watermark
-    # If more pages could follow, reaching the watermark is not enough: posts with the same time may come after it.
-    is_met = walk.is_reached if walk.listing.is_window else walk.is_below
+    # If more pages could follow, reaching the watermark is not enough: posts with the same time may come after it. A
+    # page that was announced and shows nothing is most likely the end of the list.
+    is_met = walk.is_reached if walk.listing.is_window or end == End.INCOMPLETE else walk.is_below
     if mark is None or is_met or walk.listing.order != Order.NEWEST_FIRST:
         return None
     if walk.listing.is_window:

@@ -219,6 +219,8 @@ def test_a_listing_that_ends_before_what_it_announced_leaves_a_possible_gap() ->
     walk = walked(MARK, [fresh("a", 1), fresh("b", 20)])
     gap = Gap(False, at(60), at(20), "incomplete", ("m",), to_ids=("b",))
     assert gap_after(walk, End.INCOMPLETE, NOW) == gap
+    # Below what is stored, an empty page is the end of the list.
+    assert gap_after(step(walk, [fresh("m", 60)], NOW), End.INCOMPLETE, NOW) is None
 
 
 def test_a_listing_that_ends_at_its_reach_leaves_a_gap_and_one_that_ends_before_has_shown_all() -> None:
