@@ -241,3 +241,17 @@ def test_an_empty_page_is_not_believed_at_the_next_visit_either() -> None:
     (asked,) = x.read(Answer(200, {}, json.dumps({"data": profile}).encode(), asked.url, later), asked).follow
     reading = x.read(Answer(200, {}, json.dumps({"data": empty}).encode(), asked.url, later), asked)
     assert reading.cursor["note"] == parser.NOTHING_YET
+
+
+def test_an_empty_page_before_others_does_not_mean_that_nothing_was_posted() -> None:
+    body = json.dumps({"meta": {"result_count": 0, "next_token": "b26"}}).encode()
+    reading = read(body, source_of(FEED, "@ada", service="x"))
+    assert (len(reading.follow), reading.cursor) == (1, {"user_id": "783214"})
+    # TwitterAPI.io announces pages that do not exist.
+    flat = json.dumps({"data": {"tweets": []}, "has_next_page": True, "next_cursor": "DAAB"}).encode()
+    asked = first(
+        source_of(FEED, "@ada", service="twitterapi_io"),
+        Progress(cursor={"user_id": "783214", "checked_at": int(NOW.timestamp())}, last_polled_at=NOW),
+    )
+    reading = x.read(Answer(200, {}, flat, asked.url, NOW), asked)
+    assert (reading.follow, reading.cursor["note"]) == ((), parser.NOTHING_YET)

@@ -133,8 +133,8 @@ def _tweets(answer: Answer, request: Request) -> Reading:
         title=f"@{name}" if name else None,
         # The user may have another name now.
         target=f"@{name.lower()}" if name and name.lower() != user[1].lower() else None,
-        # With errors, posts were left out: the account has posted something.
-        cursor=_cursor(user, state, is_empty=not page.tweets and not page.errors) if is_first else None,
+        # With errors or a further page, posts were left out: the account has posted something.
+        cursor=_cursor(user, state, is_empty=not (page.tweets or page.errors or follow)) if is_first else None,
     )
 
 
