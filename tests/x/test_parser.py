@@ -255,3 +255,25 @@ def test_an_empty_page_before_others_does_not_mean_that_nothing_was_posted() -> 
     )
     reading = x.read(Answer(200, {}, flat, asked.url, NOW), asked)
     assert (reading.follow, reading.cursor["note"]) == ((), parser.NOTHING_YET)
+
+
+def test_an_answered_post_of_the_same_page_is_told_through_either_service() -> None:
+    times = {11: "2026-01-01T00:00:00.000Z", 12: "2026-01-01T00:05:00.000Z"}
+    tweets = [
+        {"id": str(number), "text": f"post {number}", "author_id": "7", "created_at": at}
+        for number, at in times.items()
+    ]
+    tweets[1]["referenced_tweets"] = [{"type": "replied_to", "id": "11"}]
+    includes = {"users": [{"id": "7", "username": "ada", "name": "Ada"}]}
+    author = {"id": "7", "userName": "ada", "name": "Ada"}
+    flat = [
+        {"id": str(number), "text": f"post {number}", "author": author, "createdAt": at} for number, at in times.items()
+    ]
+    flat[1]["inReplyToId"] = "11"
+    bodies = {"x": {"data": tweets, "includes": includes}, "twitterapi_io": {"tweets": flat}}
+    for service, page in bodies.items():
+        reading = read(json.dumps(page).encode(), source_of(LIST, "5", service=service))
+        (answered,) = reading.items[1].references
+        assert (answered.relation, answered.external_id, answered.text) == ("replied_to", "11", "post 11"), service
+        assert (answered.author, answered.author_display_name) == ("ada", "Ada")
+        assert answered.created_at == reading.items[0].created_at

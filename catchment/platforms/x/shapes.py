@@ -188,7 +188,8 @@ def _converted(document: Json, tweets: list[Any]) -> TweetPage:
     return TweetPage(
         tuple(converted),
         users,
-        included,
+        # A reply says only which post it answers; that may stand on the same page.
+        _by(converted, "id") | included,
         media,
         _flat_cursor(document if "has_next_page" in document or "next_cursor" in document else inner),
         frozenset(pinned - {""}),
