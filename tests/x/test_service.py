@@ -614,11 +614,12 @@ def test_the_figures_behind_the_adaptive_limit_are_on_the_page(scene: Scene) -> 
     share = f"{round(100 * progress.new_share)} %"
     for language, words in {
         "en": (
+            "2 in total",
             "20 items, 0 of them new",
             share,
             f"1 empty collections in a row; next time {progress.next_limit} items",
         ),
-        "zh": ("20 条，其中 0 条是新的", share, f"下次先请求 {progress.next_limit} 条"),
+        "zh": ("共 2 次", "20 条，其中 0 条是新的", share, f"下次先请求 {progress.next_limit} 条"),
     }.items():
         page = plain(Desk(cast(Any, scene)).browser(language).get(f"/sources/{source.id}").text)
         assert [sentence for sentence in words if sentence not in page] == []
