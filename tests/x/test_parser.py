@@ -48,6 +48,23 @@ def test_a_post_that_its_author_has_pinned_is_no_stop_mark_wherever_it_stands() 
     assert [item.is_pinned for item in reading.items] == [True, None]
 
 
+def test_an_older_post_above_newer_ones_is_pinned_although_nothing_says_so() -> None:
+    times = ["2025-05-01T00:00:00Z", "2026-01-03T00:00:00Z", "2026-01-02T00:00:00Z", "2026-01-02T12:00:00Z"]
+    tweets = [{**flat(1900000000000000001 + place), "createdAt": at} for place, at in enumerate(times)]
+    for tweet in tweets:
+        tweet["author"]["pinnedTweetIds"] = []
+    body = json.dumps({"data": {"tweets": tweets}}).encode()
+    source = source_of(FEED, "@ada", service="twitterapi_io")
+    assert [item.is_pinned for item in read(body, source).items] == [True, None, None, None]
+    # Pins are above the first page of a user only.
+    request = first(source, Progress(cursor={"user_id": "783214"}))
+    later = request.replace(state={**request.state, "cursors": ["DAAB"]})
+    reading = x.read(Answer(200, {}, body, later.url, NOW), later)
+    assert [item.is_pinned for item in reading.items] == [None] * 4
+    members = read(body, source_of(LIST, "5", service="twitterapi_io"))
+    assert [item.is_pinned for item in members.items] == [None] * 4
+
+
 @pytest.mark.parametrize(
     ("pair", "leads_on"),
     [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from catchment.errors import Missing, PlatformError, Refused, Unreadable
-from catchment.model import Answer, JsonObject, Reading, Request, Skipped
+from catchment.model import Answer, Item, JsonObject, Reading, Request, Skipped
 from catchment.platforms._common.coercion import number as number_of
 from catchment.platforms._common.coercion import text
 from catchment.platforms._common.json import read_each
@@ -119,6 +119,8 @@ def _tweets(answer: Answer, request: Request) -> Reading:
         _check_emptiness(state, int(state.get("post_count", 0)))
     items, skipped = read_each(page.tweets, lambda tweet: tweets.item_of(tweet, page, user), "tweets")
     kept = tweets.each_once(items)
+    if is_first and user[0] and request.service == requests.TWITTERAPI_IO:
+        kept = _with_pinned(kept)
     skipped += (Skipped("repeated in the answer"),) * (len(items) - len(kept))
     skipped += (Skipped("a broken line"),) * page.broken
     follow = _next(page, request, min((item.created_at for item in kept if item.created_at), default=None))
@@ -136,6 +138,14 @@ def _tweets(answer: Answer, request: Request) -> Reading:
         # With errors or a further page, posts were left out: the account has posted something.
         cursor=_cursor(user, state, is_empty=not (page.tweets or page.errors or follow)) if is_first else None,
     )
+
+
+def _with_pinned(items: tuple[Item, ...]) -> tuple[Item, ...]:
+    """Returns the posts, the first one as pinned if it is older than the next: TwitterAPI.io does not mark all pinned
+    posts. Taken for the end of what is new, it would hide the pages below."""
+    if len(items) < 2 or items[0].created_at is None or items[1].created_at is None:
+        return items
+    return (items[0].replace(is_pinned=True), *items[1:]) if items[0].created_at < items[1].created_at else items
 
 
 def _looks_gone(request: Request) -> bool:
