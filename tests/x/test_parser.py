@@ -220,6 +220,7 @@ def test_an_empty_profile_is_that_of_nobody(service: str, data: Any) -> None:
     (None, {}, True),
     # All of its posts may be replies.
     (155, {"replies": False}, True),
+    (0, {"replies": False}, True),
 ])  # fmt: skip
 def test_an_empty_page_is_not_believed_if_the_profile_counts_posts(
     count: int | None, settings: dict[str, Any], is_believed: bool
@@ -235,7 +236,9 @@ def test_an_empty_page_is_not_believed_if_the_profile_counts_posts(
         reading = x.read(Answer(200, {}, answers[0], asked.url, NOW), asked)
         (asked,) = reading.follow
         if is_believed:
-            assert x.read(Answer(200, {}, answers[1], asked.url, NOW), asked).cursor["note"]
+            note = x.read(Answer(200, {}, answers[1], asked.url, NOW), asked).cursor["note"]
+            silent = parser.NOTHING_BUT_REPLIES if count else parser.NOTHING_YET
+            assert note == (parser.NOTHING_LEFT if begun is known else silent)
         else:
             with pytest.raises(Refused, match="no posts of @ada are shown, although the profile counts 155"):
                 x.read(Answer(200, {}, answers[1], asked.url, NOW), asked)

@@ -149,6 +149,7 @@ KINDS = (
 CHINESE = {
     BY_SEARCH: "通过搜索修复；搜索找不到原生转推。",
     parser.NOTHING_YET: "该账号还没有发过帖子",
+    parser.NOTHING_BUT_REPLIES: "该账号目前只发过回复，而此来源不采集回复",
     parser.NOTHING_LEFT: "该账号已不再显示任何帖子",
     "X user": "X 用户",
     "X list": "X 列表",

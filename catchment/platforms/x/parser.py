@@ -13,6 +13,7 @@ from catchment.platforms.x import requests, tweets
 from catchment.platforms.x.shapes import Json, TweetPage, decoded_documents, id_of, page_of
 
 NOTHING_YET = "this account has not posted anything yet"
+NOTHING_BUT_REPLIES = "this account has posted only replies so far, which this source leaves out"
 NOTHING_LEFT = "this account shows no posts any more"
 _NO_PROFILE = ("the answer is not a profile", "the service may have changed its format")
 
@@ -46,7 +47,7 @@ def _profile(answer: Answer, request: Request) -> Reading:
         cursor |= {"checked_at": int(answer.answered_at.timestamp()), "post_count": post_count}
     if request.state.get("is_check") is True:
         _check_emptiness(request.state, post_count)
-        return Reading(cursor={**cursor, "note": _note(request.state)})
+        return Reading(cursor={**cursor, "note": _note({**request.state, "post_count": post_count})})
     kind = requests.BOOKMARKS if request.step == requests.ME else requests.FEED
     state = {**request.state, **cursor, "name": name or request.state.get("name", "")}
     note = {"note": state["note"]} if "note" in state else {}
@@ -56,7 +57,10 @@ def _profile(answer: Answer, request: Request) -> Reading:
 
 def _note(state: JsonObject) -> str:
     """Returns what an empty page means if there is such a user."""
-    return NOTHING_LEFT if state.get("is_known") else NOTHING_YET
+    if state.get("is_known"):
+        return NOTHING_LEFT
+    # With replies, an empty page would not be believed.
+    return NOTHING_BUT_REPLIES if state.get("post_count") else NOTHING_YET
 
 
 def _check_emptiness(state: JsonObject, post_count: int) -> None:
