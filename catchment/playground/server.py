@@ -99,10 +99,12 @@ class Playground:
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
-        server = self._loop.run_until_complete(
+        serving = self._loop.create_task(
             self._loop.create_server(lambda: Connection(self, self._site), sock=self._socket)
         )
+        # Nothing else may run the loop before: it would miss the stop of a playground that is closed at once.
         self._loop.run_forever()
+        server = self._loop.run_until_complete(serving)
         server.close()
         for connection in list(self._connections):
             connection.transport.abort()

@@ -10,6 +10,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 import zlib
 from base64 import b64encode
@@ -345,3 +346,23 @@ def test_as_a_process_it_prints_its_address_serves_and_ends_cleanly(tmp_path: Pa
     (line,) = read_log(tmp_path / "log")
     shown = [post.id for post, _ in world.shown(world.places[3], line.at)]
     assert [entry.post for entry in line.entries] == shown
+
+
+def test_a_playground_that_is_closed_at_once_ends(world: World) -> None:
+    failed: list[BaseException | None] = []
+
+    def start_and_close() -> None:
+        for _ in range(50):
+            playground = Playground(world, HandClock(NOW), FaultPlan())
+            playground.start()
+            playground.close()
+
+    hook = threading.excepthook
+    threading.excepthook = lambda args: failed.append(args.exc_value)
+    try:
+        worker = threading.Thread(target=start_and_close, daemon=True)
+        worker.start()
+        worker.join(60)
+    finally:
+        threading.excepthook = hook
+    assert (worker.is_alive(), failed) == (False, [])
