@@ -22,6 +22,7 @@ from catchment.fetch.urls import may_share
 from catchment.logs import redact
 from catchment.messages import about, message
 from catchment.model import (
+    NONE_REPEATED,
     FinishedVisit,
     Kind,
     Listing,
@@ -278,7 +279,7 @@ def _read_page(visit: Visit, exchange: Exchange, listing: Listing) -> ReadPage:
     if not is_window:
         return ReadPage(visit.client.read(exchange))
     body_hash = visit.state.progress.body_hash
-    stored = visit.store.shown_entries.of_answer(visit.source.id, body_hash) if body_hash else {}
+    stored = visit.store.shown_entries.of_answer(visit.source.id, body_hash) if body_hash else NONE_REPEATED
     return read_page(visit.client, exchange, stored)
 
 
@@ -377,12 +378,18 @@ def _write(
     are some. `is_paused`: the visit ends with this page, wherever the listing ends."""
     state = state.replace(walk=state.walk.replace(is_queue_empty=waiting is not None and not waiting))
     reading, scope = read.reading, scope_of(exchange.platform, visit.source)
-    rest = reading.replace(items=read.rest()) if read.repeated else reading
+    rest = reading.replace(items=read.rest()) if read.positions else reading
     clean = visit.client.clean(rest, exchange.platform, exchange.answer.url, len(exchange.answer.body))
-    items = (*clean.items, *read.unchanged(scope), *listed(reading, scope))
+    items = (*clean.items, *listed(reading, scope))
     at, skipped = page.answered_at, len(clean.skipped)
     lag = clock_lag(exchange.answer.headers, exchange.at)
-    decide = partial(decide_page, state, reading, items, skipped, at, last_answer_at=last_answer_at, clock_lag=lag)
+    decide = partial(
+        decide_page,
+        *(state, reading, items, skipped, at),
+        repeated=read.repeated,
+        last_answer_at=last_answer_at,
+        clock_lag=lag,
+    )
     # What an earlier visit left of another listing stays, unless this walk is left in the middle, too.
     is_continuable = (visit.is_paid or is_paused) and waiting is not None and not state.walk.is_beside
 
@@ -397,7 +404,7 @@ def _write(
     written = visit.pages.write(
         page.replace(
             items=items,
-            suspects_staleness=suspects_staleness(state, reading, items, at),
+            suspects_staleness=suspects_staleness(state, reading, items, at, read.repeated),
             is_continuable=is_continuable,
         ),
         decide_and_keep,

@@ -179,9 +179,6 @@ class RefinedItem(Record, frozen=True):
     """The title or the text was longer than the limit; only its beginning is stored."""
     is_html_dropped: bool = False
     """There was HTML, too large or too malformed to store safely; its text is stored."""
-    unchanged_id: int | None = None
-    """The stored item that it is, byte for byte as in the last answer. It was not parsed or cleaned again: only its
-    date is known here."""
     is_listed: bool = False
     """A listing showed only its id: it exists, its content is unknown."""
     is_gone: bool = False

@@ -3,7 +3,7 @@ what a stored answer that is parsed again corrects in it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
@@ -60,12 +60,31 @@ class Booking(Record, frozen=True):
     """False: the service was not reached. Only the reservation ends."""
 
 
-class StoredEntry(NamedTuple):
-    """An entry of a source's last answer."""
+UNDATED = -(2**63)
 
-    item_id: int
-    stated_at: datetime | None
-    """When it was posted, as it states itself."""
+
+class StoredEntries(Record, frozen=True):
+    """Entries of a source's last answer.
+
+    In columns, as `UnchangedEntries` are, and with times as numbers: a feed repeats nine of ten entries in every
+    answer, and records and times for each of them cost as much as everything else about the page.
+    """
+
+    marks: Sequence[int] = ()
+    item_ids: Sequence[int] = ()
+    stated_at: Sequence[int] = ()
+    """When they were posted, as they state themselves, in microseconds since 1970; or UNDATED."""
+
+    def __len__(self) -> int:
+        return len(self.marks)
+
+    def at(self, places: Collection[int]) -> StoredEntries:
+        """Returns the entries at these places."""
+        columns = self.marks, self.item_ids, self.stated_at
+        return StoredEntries(*([column[place] for place in places] for column in columns))
+
+
+NONE_REPEATED = StoredEntries()
 
 
 class ShownEntries(NamedTuple):
@@ -74,7 +93,8 @@ class ShownEntries(NamedTuple):
     body_hash: bytes
     new: Mapping[str, int]
     """The marks of those that were parsed, by their items' ids."""
-    repeated: Mapping[int, StoredEntry]
+    repeated: StoredEntries
+    """Those that are as in the last answer, in the order shown."""
 
 
 class Page(Record, frozen=True):
@@ -110,6 +130,11 @@ class Page(Record, frozen=True):
     """Its walk costs money: if it is cut short, the next visit continues below this page."""
     shown: ShownEntries | None = None
     """The entries of the first page of a window, by which the next visit recognises those that did not change."""
+
+    @property
+    def repeated(self) -> StoredEntries:
+        """The entries that are as in the last answer: nothing of them is in `items`."""
+        return NONE_REPEATED if self.shown is None else self.shown.repeated
 
 
 # What the store knows
@@ -165,15 +190,9 @@ class StoredItem(Labels, frozen=True):
     """How many changes were not written because its content flipped between known ones."""
 
 
-class UnchangedItem(Record, frozen=True):
-    """The stored state of an item that a page shows byte for byte as before: nothing of its content is compared."""
-
-    id: int
-    external_id: str
-    ordered_at: int
-    created_at: datetime | None
-    is_shown_by_source: bool
-    is_seen_by_others: bool
+UnchangedRow: TypeAlias = tuple[int, str, int, int | None]
+"""What is stored about an item that a page repeats from the last answer: its id, its external id, and by which time it
+is ordered and when it was created, in microseconds. Nothing of its content is compared."""
 
 
 class Point(Record, frozen=True):
@@ -197,8 +216,9 @@ class PageFacts(Record, frozen=True):
 
     stored: Mapping[Key, StoredItem] = {}
     """The stored items of the page, also by their aliases and by the ids that they may have because of their date."""
-    unchanged: Mapping[int, UnchangedItem] = {}
-    """The stored items that the page shows byte for byte as before, by their ids."""
+    unchanged: Mapping[int, UnchangedRow] = {}
+    """The stored items that the page repeats from the last answer, by their ids: those that no other source has shown
+    since."""
     lookalikes: tuple[StoredItem, ...] = ()
     """The newest items of the source that the page does not show; loaded if the page may show them under new ids."""
     forgotten: frozenset[Key] = frozenset()
@@ -241,7 +261,7 @@ class ItemChange(Record, frozen=True):
     """What an observation changes about one item, as values to write."""
 
     item: RefinedItem
-    stored: StoredItem | UnchangedItem | None
+    stored: StoredItem | None
     change: Change
     reasons: tuple[str, ...] = ()
     """Why a revision is written, in an order that clients may rely on."""
@@ -261,6 +281,25 @@ class ItemChange(Record, frozen=True):
     """When the new item is rechecked; None: never."""
     follow_ups: tuple[Request, ...] = ()
     """Requests about it that are queued."""
+
+
+class UnchangedEntries(Record, frozen=True):
+    """The entries of a page that are as in the last answer, with what is stored about them, in columns. They are only
+    seen again."""
+
+    item_ids: Sequence[int] = ()
+    external_ids: Sequence[str] = ()
+    stated_at: Sequence[int] = ()
+    """As in `StoredEntries`."""
+    ordered_at: Sequence[int] = ()
+    """As stored, in microseconds."""
+    created_at: Sequence[int | None] = ()
+
+    def __len__(self) -> int:
+        return len(self.item_ids)
+
+
+NONE_UNCHANGED = UnchangedEntries()
 
 
 class NextRecheck(Record, frozen=True):
@@ -337,6 +376,7 @@ class PageWrite(Record, frozen=True):
     """The walk after this page, as JSON; None: it is over."""
     list_note: ListNote | None = None
     thread_marks: ThreadMarks | None = None
+    unchanged: UnchangedEntries = NONE_UNCHANGED
 
 
 class FinishedVisit(Record, frozen=True):

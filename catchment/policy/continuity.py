@@ -7,14 +7,15 @@ watermark does not move, so that an interrupted visit is simply walked again.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
-from itertools import pairwise
 
-from catchment.clock import moment
+from catchment.clock import micros, moment
 from catchment.messages import Message
 from catchment.model import (
+    NONE_UNCHANGED,
+    UNDATED,
     Change,
     Gap,
     Item,
@@ -26,7 +27,7 @@ from catchment.model import (
     Record,
     RefinedItem,
     StoredItem,
-    UnchangedItem,
+    UnchangedEntries,
     Watermark,
 )
 from catchment.text.clean import NO_CONTENT
@@ -104,15 +105,19 @@ def step(
     unusable: int = 0,
     dates: Sequence[datetime] = (),
     clock_lag: timedelta = timedelta(),
+    unchanged: UnchangedEntries = NONE_UNCHANGED,
 ) -> Walk:
     """Returns the walk after one more page. `dates`: those that the answer showed, in its own order; `clock_lag`: how
     far the clock by which it is dated is behind ours."""
     # Dates of items that were listed by their ids alone are those that were stored.
     mark_delay = walk.mark_delay
     lag = timedelta() if walk.is_by_id else max(timedelta(), clock_lag - mark_delay)
+    latest_of_unchanged = _times(unchanged.stated_at)
+    if lag:
+        latest_of_unchanged = [latest_time(at, answered_at, lag) for at in latest_of_unchanged]
     if walk.listing.is_window and not _is_by_date(dates) and walk.watermark is not None:
         latest_times = [latest_time(change.item.item.created_at, answered_at, lag) for change in changes]
-        changes = _without_latecomers(changes, latest_times, walk.watermark)
+        changes = _without_latecomers(changes, latest_times, latest_of_unchanged, walk.watermark)
     newest, oldest, is_reached, past = walk.newest, walk.oldest_at, walk.is_reached, walk.past
     is_below, unpinned, anchors = walk.is_below, walk.unpinned, dict(walk.anchors)
     for change in changes:
@@ -134,7 +139,7 @@ def step(
             oldest = lowest if oldest is None else min(oldest, lowest)
         is_below = is_below or _is_below(walk, change, latest)
         is_reached = is_reached or is_below or _meets(walk, change, latest)
-    return walk.replace(
+    walk = walk.replace(
         began_at=walk.began_at or answered_at,
         shown=walk.shown + len(changes),
         unusable=walk.unusable + unusable,
@@ -151,6 +156,52 @@ def step(
         ids=walk.ids | {entry.item.item.external_id for entry in changes},
         anchors=anchors,
     )
+    return _past_unchanged(walk, unchanged, latest_of_unchanged, answered_at) if unchanged else walk
+
+
+def _past_unchanged(
+    walk: Walk, unchanged: UnchangedEntries, latest_times: Sequence[datetime | None], answered_at: datetime
+) -> Walk:
+    """Returns the walk after the unchanged entries of a window: `step` for all of them at once. `latest_times`: when
+    they may have been posted at the latest."""
+    newest, oldest, mark = walk.newest, walk.oldest_at, walk.watermark
+    dated = [at for at in latest_times if at is not None]
+    if dated:
+        oldest = min(answered_at, *dated) if oldest is None else min(answered_at, oldest, *dated)
+        # As `_risen`: none raises the watermark above the time at which it was first seen.
+        heights = [*map(min, unchanged.stated_at, unchanged.ordered_at)]
+        top = min(max(heights), micros(answered_at))
+        for height, external_id in zip(heights, unchanged.external_ids, strict=True):
+            if height >= top:
+                newest = _newer(newest, moment(top), external_id)
+    is_reached, is_below, past = walk.is_reached, walk.is_below, walk.past
+    mark_at = micros(mark.at) if mark is not None else UNDATED
+    entries = zip(unchanged.external_ids, latest_times, unchanged.created_at, strict=True)
+    for count, (external_id, latest, created_at) in enumerate(entries):
+        if mark is None or walk.is_by_id or (is_reached and is_below):
+            # Nothing can change any more.
+            past += is_reached * (len(unchanged) - count)
+            break
+        past += is_reached
+        is_below = is_below or (external_id in mark.ids if latest is None else latest < mark.at)
+        # As `_meets`: by its date, or by the date with which this source first showed it.
+        is_met = (latest is not None and latest <= mark.at) or (created_at is not None and created_at <= mark_at)
+        is_reached = is_reached or is_below or is_met
+    return walk.replace(
+        shown=walk.shown + len(unchanged),
+        unpinned=walk.unpinned + len(unchanged),
+        newest=newest,
+        oldest_at=oldest,
+        is_reached=is_reached,
+        is_below=is_below,
+        past=past,
+        ids=walk.ids.union(unchanged.external_ids),
+        anchors={**walk.anchors, **dict(zip(unchanged.external_ids, latest_times, strict=True))},
+    )
+
+
+def _times(stated_at: Sequence[int]) -> list[datetime | None]:
+    return [None if at == UNDATED else moment(at) for at in stated_at]
 
 
 def latest_time(created_at: datetime | None, answered_at: datetime, clock_lag: timedelta) -> datetime | None:
@@ -171,8 +222,8 @@ def dates_shown(
 
 
 def _is_by_date(dates: Sequence[datetime]) -> bool:
-    """Newest first."""
-    return all(later >= earlier for later, earlier in pairwise(dates))
+    """Newest first. Sorting what is sorted is one quick pass."""
+    return sorted(dates, reverse=True) == list(dates)
 
 
 def _is_mixed(dates: Sequence[datetime]) -> bool:
@@ -181,7 +232,10 @@ def _is_mixed(dates: Sequence[datetime]) -> bool:
 
 
 def _without_latecomers(
-    changes: Sequence[ItemChange], latest_times: Sequence[datetime | None], mark: Watermark
+    changes: Sequence[ItemChange],
+    latest_times: Sequence[datetime | None],
+    latest_of_others: Sequence[datetime | None],
+    mark: Watermark,
 ) -> list[ItemChange]:
     """Drops unknown entries with old dates from a feed ordered by arrival: they say nothing about how far down it goes.
 
@@ -191,7 +245,7 @@ def _without_latecomers(
         change.stored is None and at is not None and at <= mark.at
         for change, at in zip(changes, latest_times, strict=True)
     ]
-    is_newer = any(at is not None and at > mark.at for at in latest_times)
+    is_newer = any(at is not None and at > mark.at for at in (*latest_times, *latest_of_others))
     return [change for change, late in zip(changes, is_late, strict=True) if not (late and is_newer)]
 
 
@@ -230,12 +284,12 @@ def _is_mark(mark: Watermark, item: Item) -> bool:
 def _delay_of_mark(walk: Walk, change: ItemChange) -> timedelta | None:
     """Returns how long after its date the item of the watermark was first seen; None: this is another item."""
     mark, stored = walk.watermark, change.stored
-    if mark is None or not isinstance(stored, StoredItem) or stored.first_seen_at is None:
+    if mark is None or stored is None or stored.first_seen_at is None:
         return None
     return max(timedelta(), stored.first_seen_at - mark.at) if _is_mark(mark, change.item.item) else None
 
 
-def _risen(seen: datetime, stored: StoredItem | UnchangedItem | None) -> datetime:
+def _risen(seen: datetime, stored: StoredItem | None) -> datetime:
     """Returns how high an item raises the watermark: not above the time at which it was first seen. A date that was in
     the future then and has passed since says nothing about other posts of that time; an old copy may show it on top."""
     return min(seen, moment(stored.ordered_at)) if stored else seen
@@ -249,10 +303,9 @@ def _newer(newest: Watermark | None, at: datetime, external_id: str) -> Watermar
     return newest
 
 
-def is_repeat(walk: Walk, items: Iterable[RefinedItem]) -> bool:
-    """Whether every item of a page was shown earlier in this walk: paging would never end."""
-    ids = {item.item.external_id for item in items}
-    return bool(ids) and bool(walk.ids) and ids <= walk.ids
+def is_repeat(walk: Walk, ids: Collection[str]) -> bool:
+    """Whether every item of a page, by its id, was shown earlier in this walk: paging would never end."""
+    return bool(ids) and bool(walk.ids) and walk.ids.issuperset(ids)
 
 
 def moved(walk: Walk, answered_at: datetime) -> Watermark | None:
@@ -396,14 +449,19 @@ def _unique(candidates: Sequence[StoredItem], trait: Callable[[StoredItem], obje
 # Stale answers and contents that flip
 
 
-def newest_shown(items: Iterable[RefinedItem], answered_at: datetime) -> datetime | None:
-    dated = (item.item.created_at for item in items if not item.item.is_pinned)
-    return max((min(at, answered_at) for at in dated if at is not None), default=None)
+def newest_shown(items: Iterable[RefinedItem], answered_at: datetime, stated_at: Sequence[int] = ()) -> datetime | None:
+    """Returns the date of the newest item of an answer. `stated_at`: the dates of its repeated entries."""
+    dated = [at for item in items if not item.item.is_pinned and (at := item.item.created_at) is not None]
+    if (newest := max(stated_at, default=UNDATED)) != UNDATED:
+        dated.append(moment(newest))
+    return min(max(dated), answered_at) if dated else None
 
 
-def is_stale(before: Progress, changes: Sequence[ItemChange], facts: PageFacts, at: datetime) -> bool:
+def is_stale(
+    before: Progress, changes: Sequence[ItemChange], unchanged: UnchangedEntries, facts: PageFacts, at: datetime
+) -> bool:
     """Whether a 200 answer carries old data: it ends earlier than the last answer did and repeats earlier contents."""
-    newest = newest_shown((change.item for change in changes), at)
+    newest = newest_shown((change.item for change in changes), at, unchanged.stated_at)
     if newest is None or before.newest_shown_at is None or newest >= before.newest_shown_at:
         return False
     edited = [change for change in changes if change.stored and change.change == Change.EDITED]

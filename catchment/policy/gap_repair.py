@@ -110,7 +110,7 @@ def decide_repair_page(
     is_raw_kept = not shows_forgotten(changes)
     changes = with_follow_ups(all_calmed(changes, facts, at), reading)
     counts = counts_of(changes, skipped)
-    is_repeat = continuity.is_repeat(walk.position, [change.item for change in changes])
+    is_repeat = continuity.is_repeat(walk.position, [change.item.item.external_id for change in changes])
     if not reading.is_torn:
         position = continuity.step(walk.position, changes, at, skipped, clock_lag=clock_lag)
         walk = walk.replace(position=position)

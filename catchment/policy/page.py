@@ -10,6 +10,8 @@ from typing import cast
 from catchment.clock import moment
 from catchment.errors import SpendingCapReached
 from catchment.model import (
+    NONE_REPEATED,
+    NONE_UNCHANGED,
     Change,
     Counts,
     FollowUp,
@@ -22,7 +24,8 @@ from catchment.model import (
     Reading,
     RefinedItem,
     Request,
-    UnchangedItem,
+    StoredEntries,
+    UnchangedEntries,
 )
 from catchment.policy import continuity, schedule, tiers
 from catchment.policy.continuity import End, Walk
@@ -41,14 +44,11 @@ class StaleEntryMark(Exception):
 def changes_of(
     items: Sequence[RefinedItem], facts: PageFacts, at: datetime, recheck_ages: Sequence[timedelta] = ()
 ) -> tuple[ItemChange, ...]:
-    """Returns what each item of the page changes. Raises ChangedSinceMark."""
+    """Returns what each item of the page changes."""
     items = on_free_floors(identified(items, facts), facts)
     renamed = recognised(items, facts)
     changes = []
     for item in items:
-        if item.unchanged_id is not None:
-            changes.append(_unchanged(item, facts.unchanged.get(item.unchanged_id)))
-            continue
         stored = facts.stored.get(item.key)
         if stored is None and item.key in facts.forgotten:
             changes.append(ItemChange(item, None, Change.SAME))
@@ -64,17 +64,23 @@ def changes_of(
             )
             change = judge(before, item, at, last_point=last_point, recheck_ages=recheck_ages, retitled=retitled)
             changes.append(change if before is stored else change.replace(is_alias=True))
-    stored_ids = [change.stored.id for change in changes if change.stored]
-    if facts.unchanged and len({*stored_ids}) < len(stored_ids):
-        # Another entry has the id of an unchanged one: only the whole page tells them apart.
-        raise StaleEntryMark
     return tuple(changes)
 
 
-def _unchanged(item: RefinedItem, stored: UnchangedItem | None) -> ItemChange:
-    if stored is None or stored.is_seen_by_others or not stored.is_shown_by_source:
+def unchanged_among(repeated: StoredEntries, changes: Sequence[ItemChange], facts: PageFacts) -> UnchangedEntries:
+    """Returns the repeated entries of the page, which change nothing. Raises StaleEntryMark."""
+    if not repeated:
+        return NONE_UNCHANGED
+    try:
+        stored = [facts.unchanged[item_id] for item_id in repeated.item_ids]
+    except KeyError:
+        raise StaleEntryMark from None
+    shown_ids = [*repeated.item_ids, *(change.stored.id for change in changes if change.stored)]
+    if len({*shown_ids}) < len(shown_ids):
+        # Another entry has the id of an unchanged one: only the whole page tells them apart.
         raise StaleEntryMark
-    return ItemChange(item.replace(item=item.item.replace(external_id=stored.external_id)), stored, Change.SAME)
+    _, external_ids, ordered_at, created_at = zip(*stored, strict=True)
+    return UnchangedEntries(repeated.item_ids, external_ids, repeated.stated_at, ordered_at, created_at)
 
 
 def identified(items: Sequence[RefinedItem], facts: PageFacts) -> Sequence[RefinedItem]:
@@ -130,11 +136,11 @@ def all_calmed(changes: Sequence[ItemChange], facts: PageFacts, at: datetime) ->
     )
 
 
-def counts_of(changes: Sequence[ItemChange], invalid: int) -> Counts:
+def counts_of(changes: Sequence[ItemChange], invalid: int, unchanged: int = 0) -> Counts:
     """Returns the counts: new + updated + duplicate + invalid is always the number of items shown."""
     new = sum(1 for change in changes if change.change == Change.NEW)
     updated = sum(1 for change in changes if change.change in (Change.EDITED, Change.COUNTED))
-    return Counts(new, updated, len(changes) - new - updated, invalid)
+    return Counts(new, updated, len(changes) - new - updated + unchanged, invalid)
 
 
 def decide_follow_ups(
@@ -184,12 +190,14 @@ class VisitPage(PageWrite, frozen=True, kw_only=True):
         return self.end is not None or self.progress is not None
 
 
-def suspects_staleness(state: VisitState, reading: Reading, items: Sequence[RefinedItem], at: datetime) -> bool:
+def suspects_staleness(
+    state: VisitState, reading: Reading, items: Sequence[RefinedItem], at: datetime, repeated: StoredEntries
+) -> bool:
     """Whether the store must check if this same answer came once before."""
     before = state.progress.newest_shown_at
     if before is None or not state.walk.may_be_stale:
         return False
-    newest = continuity.newest_shown(items, at)
+    newest = continuity.newest_shown(items, at, repeated.stated_at)
     # For bare ids, only the store knows the dates.
     return bool(listed_ids(reading)) or (newest is not None and newest < before)
 
@@ -208,11 +216,14 @@ def decide_page(
     at: datetime,
     facts: PageFacts,
     *,
+    repeated: StoredEntries = NONE_REPEATED,
     last_answer_at: datetime | None = None,
     clock_lag: timedelta = timedelta(),
 ) -> VisitPage:
     """Decides what a page of a walk changes: its items, the progress, gaps, and whether the walk or the visit is over.
+    Raises StaleEntryMark.
 
+    `repeated`: the entries of a window that are as in the last answer; they are not among `items`.
     `last_answer_at` is set for a page made of several answers; `at` is then the time of the first. `clock_lag`: how far
     the clock of the answer is behind ours.
     """
@@ -220,28 +231,37 @@ def decide_page(
     assert before is not None
     position = before.replace(is_by_id=True) if listed else before
     changes = changes_of(items, facts, at, state.recheck_ages)
+    unchanged = unchanged_among(repeated, changes, facts)
     is_raw_kept = not shows_forgotten(changes)
     details: tuple[Request, ...] = ()
     if listed:
         changes, details = _in_view(position, changes, listed, reading, state.walk.limit)
     # An item that is listed and not stored cannot be stale.
-    if state.walk.may_be_stale and not details and continuity.is_stale(state.progress, changes, facts, at):
+    if state.walk.may_be_stale and not details and continuity.is_stale(state.progress, changes, unchanged, facts, at):
         # Unseen items are stored, nothing else moves, and the visit fails.
         changes = continuity.without_changes(changes)
         valid = tiers.valid_among(changes, state.item_kind)
         page = VisitPage(
-            changes, counts_of(changes, skipped), len(valid), is_seen=False, is_raw_kept=is_raw_kept, state=state
+            changes,
+            counts_of(changes, skipped, len(unchanged)),
+            len(valid),
+            is_seen=False,
+            is_raw_kept=is_raw_kept,
+            state=state,
         )
         state = end_stale(with_page(state, page), at)
         return page.replace(state=state, end=state.end)
     changes = with_follow_ups(all_calmed(changes, facts, at), reading)
-    counts = counts_of(changes, skipped)
+    counts = counts_of(changes, skipped, len(unchanged))
     valid = tiers.valid_among(changes, state.item_kind)
     is_of_details = position.is_by_id and not listed
-    is_repeat = not is_of_details and continuity.is_repeat(position, [change.item for change in changes])
+    shown_ids = [*unchanged.external_ids, *(change.item.item.external_id for change in changes)]
+    is_repeat = not is_of_details and continuity.is_repeat(position, shown_ids)
     dates = continuity.dates_shown(reading.items, at, stated_at)
-    position = continuity.step(position, changes, at, skipped, dates, clock_lag)
-    is_all_new = all(change.stored is None or not change.stored.is_shown_by_source for change in changes)
+    position = continuity.step(position, changes, at, skipped, dates, clock_lag, unchanged)
+    is_all_new = not unchanged and all(
+        change.stored is None or not change.stored.is_shown_by_source for change in changes
+    )
     next_pages = _next_pages(state, position, reading, len(details), is_all_new=is_all_new)
     end = None if details else _end(state, position, reading, bool(next_pages), is_repeat)
     is_unknown = reading.is_torn or (end is not None and state.walk.is_cut)
@@ -258,6 +278,7 @@ def decide_page(
         gap=continuity.gap_after(position, end, at) if end is not None and not is_unknown else None,
         closed=continuity.closed_gaps(position, facts.open_gaps) if is_closing else (),
         is_raw_kept=is_raw_kept,
+        unchanged=unchanged,
         state=state,
         details=details,
         next_pages=next_pages,

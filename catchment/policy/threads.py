@@ -101,7 +101,7 @@ def decide_list_page(
     rows = {row.thread_id: row for row in reading.threads}
     threads = tuple(_seen_threads(board, changes, rows, facts.threads, at))
     ordered = _rows_in_order(changes, rows)
-    is_repeat = continuity.is_repeat(before, [change.item for change in changes])
+    is_repeat = continuity.is_repeat(before, [change.item.item.external_id for change in changes])
     position = continuity.step(before, ordered, at, skipped)
     dates = [change.item.item.created_at for change in ordered]
     # One old row ends nothing; a page without a row inside the window does.

@@ -153,16 +153,24 @@ class Transaction:
         self, sql: str, values: Sequence[Any], *, before: Sequence[Any] = (), after: Sequence[Any] = ()
     ) -> list[Row]:
         """Run `sql` with `{values}` replaced by the list, however long it is: `WHERE id IN {values}`."""
-        if not values:
-            return []
-        if self.is_postgres:
-            return self.all(sql.replace("IN {values}", "= ANY(?)"), *before, list(values), *after)
         rows: list[Row] = []
+        for part, arguments in self._in_parts(sql, values):
+            rows += self.all(part, *before, *arguments, *after)
+        return rows
+
+    def run_in(self, sql: str, values: Sequence[Any], *, before: Sequence[Any] = (), after: Sequence[Any] = ()) -> None:
+        """Execute `sql` with `{values}` replaced by the list, however long it is: `WHERE id IN {values}`."""
+        for part, arguments in self._in_parts(sql, values):
+            self.run(part, *before, *arguments, *after)
+
+    def _in_parts(self, sql: str, values: Sequence[Any]) -> Iterator[tuple[str, Sequence[Any]]]:
+        """Yields statements with a part of the values each; none if there are none."""
+        if values and self.is_postgres:
+            yield sql.replace("IN {values}", "= ANY(?)"), [list(values)]
+            return
         for start in range(0, len(values), _MOST_VALUES):
             part = values[start : start + _MOST_VALUES]
-            marks = f"({', '.join('?' * len(part))})"
-            rows += self.all(sql.replace("{values}", marks), *before, *part, *after)
-        return rows
+            yield sql.replace("{values}", f"({', '.join('?' * len(part))})"), part
 
     def lock_rows(self) -> str:
         """Returns the suffix of a SELECT whose rows will be written: PostgreSQL locks them, SQLite locks everything."""

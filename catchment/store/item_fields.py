@@ -12,7 +12,7 @@ from msgspec.structs import astuple
 
 from catchment.clock import micros, moment
 from catchment.messages import Message
-from catchment.model import Item, Media, Record, Reference, StoredItem, UnchangedItem
+from catchment.model import Item, Media, Record, Reference, StoredItem
 from catchment.store.row_mappers import default_tester, field_types, mapper, row_builder
 
 
@@ -262,14 +262,6 @@ def stored_item(
 ) -> StoredItem:
     """Returns the stored item, seen at that time and by these sources."""
     return _stored_item(*row, max(row[_APPLIED_AT], last_seen_at), is_shown_by_source, is_seen_by_others)
-
-
-UNCHANGED_COLUMNS = "i.id, i.external_id, i.ordered_at, i.created_at"
-"""SELECT list for `unchanged_item`."""
-unchanged_item = mapper(
-    UnchangedItem, ("id", "external_id", "ordered_at", "created_at", "is_shown_by_source", "is_seen_by_others")
-)
-"""Makes the item of a row, of whether this source has shown it, and whether others have shown it since."""
 
 
 def iso(micro: int | None) -> str | None:

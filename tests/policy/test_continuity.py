@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from catchment.clock import micros
 from catchment.model import (
+    NONE_UNCHANGED,
+    UNDATED,
     Change,
     Gap,
     Item,
@@ -25,6 +27,7 @@ from catchment.model import (
     Request,
     Source,
     StoredItem,
+    UnchangedEntries,
     WalkPlan,
     Watermark,
 )
@@ -118,12 +121,62 @@ def test_a_walk_goes_on_past_the_watermark_as_far_as_the_overlap() -> None:
     assert walked(MARK, pages, [fresh("d", 80)], listing=overlapping).is_satisfied
 
 
+MINUTES = st.integers(min_value=-2, max_value=6)
+DATES = st.none() | MINUTES
+
+
+@given(
+    entries=st.lists(st.tuples(DATES, MINUTES, DATES), min_size=1, max_size=6),
+    fresh_dates=st.lists(DATES, max_size=3),
+    marked=DATES,
+    mark_ids=st.sets(st.sampled_from(["u0", "u1", "n0", "gone"]), min_size=1),
+    lag=st.sampled_from([0, 0, 3]),
+    order=st.permutations(range(9)),
+    overlap=st.integers(min_value=0, max_value=3),
+)
+def test_a_walk_past_unchanged_entries_is_one_past_each_of_them(
+    entries: list[tuple[int | None, int, int | None]],
+    fresh_dates: list[int | None],
+    marked: int | None,
+    mark_ids: set[str],
+    lag: int,
+    order: list[int],
+    overlap: int,
+) -> None:
+    """An entry: by the date that it states, the time it is ordered by, and the date with which it was stored."""
+    new = [fresh(f"n{number}", minute) for number, minute in enumerate(fresh_dates)]
+    each = [
+        ItemChange(
+            refined(f"u{number}", stated),
+            known(
+                external_id=f"u{number}",
+                ordered_at=micros(at(ordered)),
+                created_at=None if created is None else at(created),
+            ),
+            Change.SAME,
+        )
+        for number, (stated, ordered, created) in enumerate(entries)
+    ]
+    together = UnchangedEntries(
+        list(range(len(entries))),
+        [f"u{number}" for number in range(len(entries))],
+        [UNDATED if stated is None else micros(at(stated)) for stated, _, _ in entries],
+        [micros(at(ordered)) for _, ordered, _ in entries],
+        [None if created is None else micros(at(created)) for _, _, created in entries],
+    )
+    walk = Walk(WINDOW.replace(overlap=overlap), None if marked is None else Watermark(at(marked), tuple(mark_ids)))
+    dates = [shown for change in (*new, *each) if (shown := change.item.item.created_at) is not None]
+    dates = [dates[place] for place in order if place < len(dates)]
+    clock_lag = timedelta(minutes=lag)
+    assert step(walk, new, NOW, 1, dates, clock_lag, together) == step(walk, [*new, *each], NOW, 1, dates, clock_lag)
+
+
 def test_a_page_seen_before_in_the_same_walk_is_a_loop() -> None:
     walk = walked(None, [fresh("a", 1), fresh("b", 2)])
-    assert is_repeat(walk, [refined("b"), refined("a")])
-    assert not is_repeat(walk, [refined("b"), refined("c")])
+    assert is_repeat(walk, ["b", "a"])
+    assert not is_repeat(walk, ["b", "c"])
     assert not is_repeat(walk, [])
-    assert not is_repeat(Walk(NEW, None), [refined("a")])
+    assert not is_repeat(Walk(NEW, None), ["a"])
 
 
 # ── the watermark ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -447,7 +500,8 @@ def stale(
 ) -> bool:
     facts = PageFacts(earlier={1: (PastContent(b"old", at(60)),)}, is_body_seen_before=is_body_seen_before)
     shown_before = None if before is None else at(before)
-    return is_stale(Progress(newest_shown_at=shown_before, stale_count=stale_count), changes, facts, NOW)
+    before_it = Progress(newest_shown_at=shown_before, stale_count=stale_count)
+    return is_stale(before_it, changes, NONE_UNCHANGED, facts, NOW)
 
 
 def test_an_answer_that_ends_earlier_and_says_what_was_said_before_is_stale() -> None:
@@ -475,6 +529,9 @@ def test_the_newest_shown_is_neither_pinned_nor_in_the_future() -> None:
     assert continuity.newest_shown(items, NOW) == at(10)
     assert continuity.newest_shown([*items, refined("from 2099", -(10**6))], NOW) == NOW
     assert continuity.newest_shown([], NOW) is None
+    assert continuity.newest_shown(items, NOW, [UNDATED, micros(at(7))]) == at(7)
+    assert continuity.newest_shown(items, NOW, [UNDATED, micros(at(12))]) == at(10)
+    assert continuity.newest_shown([], NOW, [UNDATED]) is None
 
 
 @pytest.mark.parametrize(

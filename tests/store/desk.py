@@ -16,6 +16,7 @@ from catchment.credentials.manager import CredentialManager
 from catchment.credentials.pool import CredentialPool
 from catchment.credentials.secret_store import EnvironmentCredential, SecretStore
 from catchment.model import (
+    NONE_REPEATED,
     FinishedVisit,
     Item,
     Kind,
@@ -28,7 +29,9 @@ from catchment.model import (
     Reading,
     RefinedItem,
     Request,
+    ShownEntries,
     Source,
+    StoredEntries,
     Target,
     VisitEnd,
     VisitResult,
@@ -127,9 +130,10 @@ class Desk:
         at: datetime | None = None,
         is_last: bool = True,
         body: bytes | None = None,
+        repeated: StoredEntries = NONE_REPEATED,
         meanwhile: Callable[[], object] | None = None,
     ) -> VisitPage:
-        """One page, as it was answered at that time (now, if it is not said).
+        """One page, as it was answered at that time (now, if it is not said). `repeated`: what it shows as before.
 
         `meanwhile` is done inside the transaction, after new items are written and before they are committed.
         """
@@ -151,10 +155,11 @@ class Desk:
             outcomes={("200", at.replace(second=0, microsecond=0)): 1},
             needs_rhythm=needs_rhythm(state),
             invalidates_cache=self.invalidates_cache,
+            shown=ShownEntries(b"", {}, repeated) if repeated else None,
         )
 
         def decide(facts: PageFacts) -> VisitPage:
-            return decide_page(state, reading, shown, len(refined.skipped), at, facts)
+            return decide_page(state, reading, shown, len(refined.skipped), at, facts, repeated=repeated)
 
         if meanwhile is None:
             return self.store.page_writer.write(page, decide)

@@ -15,8 +15,10 @@ from tempfile import TemporaryDirectory
 from threading import Event
 from typing import Any
 
+from catchment.clock import micros
 from catchment.events.watches import run_watches
 from catchment.model import (
+    UNDATED,
     AlertRequest,
     Booking,
     Counts,
@@ -31,7 +33,7 @@ from catchment.model import (
     ShownEntries,
     Source,
     SourceState,
-    StoredEntry,
+    StoredEntries,
     ThreadMarks,
     ThreadResult,
     ThreadSeen,
@@ -70,7 +72,7 @@ def fill(desk: Desk) -> None:
     (first, _), _ = (store.spending.reserve(call, 1, now, lambda totals, cost: None) for call in calls)
     store.spending.settle([Booking("x", None, feed.id, "2026-01-01", first, items=1, amount=150)])
     store.database.write(lambda tx: keep_walk(tx, feed.id, b"{}", 1))
-    entries = ShownEntries(b"hash", {}, {5: StoredEntry(1, desk.now), -6: StoredEntry(2, None)})
+    entries = ShownEntries(b"hash", {}, StoredEntries([5, -6], [1, 2], [micros(desk.now), UNDATED]))
     store.database.write(lambda tx: keep_shown(tx, feed, entries, (), {}))
     store.watches.add(Watch("days", ("天", "-night")), now)
     desk.show(feed, *old, body=b"<rss/>")

@@ -26,6 +26,7 @@ from catchment.cli.main import run as cli_run
 from catchment.events.watches import run_watches
 from catchment.health.metrics import MetricsRecorder
 from catchment.model import (
+    UNDATED,
     AlertRequest,
     Booking,
     FollowUp,
@@ -35,6 +36,7 @@ from catchment.model import (
     Reference,
     Request,
     SourceState,
+    StoredEntries,
     Target,
     ThreadMarks,
     ThreadResult,
@@ -231,6 +233,9 @@ QUESTIONS: dict[str, Asking] = {
         ]
     ),
     "a counted page": lambda desk: desk.show(desk.store.sources.get(1), post("new -3", score=99, rank=2)),
+    "a page that repeats an entry": lambda desk: desk.show(
+        desk.store.sources.get(1), post("entirely new"), repeated=StoredEntries([1], [2], [UNDATED])
+    ),
     "how many items": lambda desk: desk.store.items.count(),
     "open gaps": lambda desk: desk.store.gaps.page(),
     "open gaps of a source": lambda desk: desk.store.gaps.page(source_id=1),

@@ -21,7 +21,7 @@ from catchment.model import (
     RawAnswer,
     Reference,
     StoredItem,
-    UnchangedItem,
+    UnchangedEntries,
     floor_key,
 )
 from catchment.policy.item_relations import (
@@ -89,7 +89,11 @@ def write_items(tx: Transaction, page: Page, write: PageWrite, now: int) -> Writ
     rows = [*enumerate(new, first_id), *((change.stored.id, change) for change in write.changes if change.stored)]
     if write.is_seen:
         _see_again(
-            tx, page, [change.stored for change in write.changes if change.stored and not change.item.is_gone], now
+            tx,
+            page,
+            [change.stored for change in write.changes if change.stored and not change.item.is_gone],
+            write.unchanged,
+            now,
         )
         _note_appearances(tx, page, rows, now)
     points = ((item_id, change.point) for item_id, change in rows if change.point)
@@ -360,13 +364,16 @@ def _note_appearances(tx: Transaction, page: Page, rows: Sequence[tuple[int, Ite
     )
 
 
-def _see_again(tx: Transaction, page: Page, stored: Sequence[StoredItem | UnchangedItem], now: int) -> None:
-    tx.many(
-        """
-        UPDATE sightings SET last_seen_at = ?
-         WHERE source_id = ? AND ordered_at = ? AND item_id = ? AND last_seen_at < ?
-        """,
-        [(now, page.source.id, item.ordered_at, item.id, now) for item in stored if item.is_shown_by_source],
+def _see_again(
+    tx: Transaction, page: Page, stored: Sequence[StoredItem], unchanged: UnchangedEntries, now: int
+) -> None:
+    shown = [item.id for item in stored if item.is_shown_by_source]
+    # The sign keeps SQLite from going through all that the source has ever shown, instead of the index on items.
+    tx.run_in(
+        "UPDATE sightings SET last_seen_at = ? WHERE item_id IN {values} AND +source_id = ? AND last_seen_at < ?",
+        [*shown, *unchanged.item_ids],
+        before=[now],
+        after=[page.source.id, now],
     )
     first_shown = [item for item in stored if not item.is_shown_by_source]
     add_sightings(tx, page, [(page.source.id, item.ordered_at, item.id, now, now) for item in first_shown])
