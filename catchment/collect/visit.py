@@ -69,7 +69,8 @@ class Visitor:
             understood = self._understood(claimed)
             if understood is not claimed:
                 visit = Visit(self.context, self.rules, understood, run_id)
-            self.collect(visit)
+            with self.store.page_writer.group.visit():
+                self.collect(visit)
         except LeaseLost as error:
             visit.lose(error)
         except CatchmentError as error:

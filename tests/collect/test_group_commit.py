@@ -1,4 +1,4 @@
-"""Visits write their pages together, and no page waits for a server."""
+"""Visits write their pages together, and no page waits for a server for more than a moment."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from tests.store.desk import Desk, post
 GROUPS = list[list[str]]
 
 
-def recorded(groups: GROUPS) -> WriteGroup[str, str]:
+def recorded(groups: GROUPS, moment: float = 600) -> WriteGroup[str, str]:
     def write(tasks: Sequence[str]) -> list[str]:
         groups.append([*tasks])
         if "bad" in tasks:
@@ -26,7 +26,7 @@ def recorded(groups: GROUPS) -> WriteGroup[str, str]:
         return [task.upper() for task in tasks]
 
     # Longer than any machine takes: nothing here happens because time is up.
-    return WriteGroup(write, is_everyones=lambda error: isinstance(error, ConnectionError), seconds=600)
+    return WriteGroup(write, is_everyones=lambda error: isinstance(error, ConnectionError), seconds=600, moment=moment)
 
 
 def written_together(group: WriteGroup[str, str], tasks: Sequence[str]) -> list[str | Exception]:
@@ -99,6 +99,44 @@ def test_a_member_that_leaves_is_not_waited_for() -> None:
         with group.member():
             may_leave.set()
             assert group.write("a") == "A"
+    assert groups == [["a"]]
+
+
+def test_a_page_waits_a_moment_for_visits_that_are_on_their_way() -> None:
+    groups: GROUPS = []
+    group = recorded(groups, moment=600)
+    on_their_way = Barrier(3)
+
+    def visit(task: str) -> str:
+        with group.visit():
+            on_their_way.wait()
+            with group.member():
+                return group.write(task)
+
+    with ThreadPoolExecutor(3) as threads:
+        assert [*threads.map(visit, "abc")] == ["A", "B", "C"]
+    assert [sorted(tasks) for tasks in groups] == [["a", "b", "c"]]
+
+
+@pytest.mark.parametrize("moment", [0.001, 600])
+def test_a_visit_that_takes_long_or_ends_without_a_page_is_not_waited_for(moment: float) -> None:
+    groups: GROUPS = []
+    group = recorded(groups, moment=moment)
+    is_on_its_way, is_over = Event(), Event()
+
+    def visit() -> None:
+        with group.visit():
+            is_on_its_way.set()
+            is_over.wait()
+
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(visit)
+        is_on_its_way.wait()
+        if moment > 1:
+            is_over.set()
+        with group.visit(), group.member():
+            assert group.write("a") == "A"
+        is_over.set()
     assert groups == [["a"]]
 
 
