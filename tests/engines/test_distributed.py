@@ -85,8 +85,8 @@ def test_a_child_and_a_whole_worker_are_killed_and_nothing_is_lost_or_stored_twi
         SELECT source_id, count(*) FROM run_sources WHERE outcome IN ('succeeded', 'unchanged') GROUP BY source_id
     """
     assert dict(deployment.rows(visits)) == dict.fromkeys(ids, 1)
-    # The three children that were killed had up to five visits under way each, whose requests were repeated. A visit may
-    # have met both kills.
+    # The three children that were killed had up to five visits under way each, whose requests were repeated. A visit
+    # may have met both kills.
     requests = [feed.requests for feed in deployment.site.feeds.values()]
     assert {1, 2} <= {*requests} <= {1, 2, 3}
     assert sum(requests) <= FEEDS + 3 * 5
