@@ -41,6 +41,12 @@ _KEPT_FREE = 2
 """Workers that answers in reading do not occupy, so that slow ones do not keep other sources from being visited."""
 _MOST_REPLACED = 4
 """A visit that waits for its turn to read needs no more than its answer's memory: this many get a replacement."""
+_FIRST_WORKERS = 2
+_RAMP_SECONDS = 0.02
+_BUSY = 0.5
+"""A run begins with few workers, and has twice as many whenever these wait for servers: within this time, fewer visits
+than workers end, or the process uses less than this share of a core. Where servers answer at once, more workers would
+only take the interpreter away from each other: five need a tenth more CPU than two for the same visits."""
 _PATIENCE_SECONDS = 0.5
 """How long finished visits may wait for others: to be looked at, and to be written."""
 Claim = Callable[["Queue"], list[Claimed]]
@@ -155,6 +161,12 @@ class Finished:
     def __init__(self) -> None:
         self._visits: deque[Visited] = deque()
         self._is_worth_a_look = Event()
+        self.count = 0
+        """How many visits were taken; with those that were not, how many are finished."""
+
+    def __len__(self) -> int:
+        """How many visits have been finished so far."""
+        return self.count + len(self._visits)
 
     def add(self, visited: Visited) -> None:
         self._visits.append(visited)
@@ -165,14 +177,20 @@ class Finished:
         """Wakes the thread of the run now."""
         self._is_worth_a_look.set()
 
-    def wait(self) -> None:
-        """Waits until many visits are finished, or a worker has nothing to do; not for long."""
-        self._is_worth_a_look.wait(_PATIENCE_SECONDS)
-        self._is_worth_a_look.clear()
+    def wait(self, seconds: float = _PATIENCE_SECONDS) -> bool:
+        """Waits until many visits are finished, or a worker has nothing to do; not for long. Returns whether it is
+        so."""
+        is_worth_a_look = self._is_worth_a_look.wait(seconds)
+        if is_worth_a_look:
+            # Not after the time was up: somebody may have called just then.
+            self._is_worth_a_look.clear()
+        return is_worth_a_look
 
     def take(self) -> list[Visited]:
         """Returns the visits that were finished since the last call."""
-        return [self._visits.popleft() for _ in range(len(self._visits))]
+        visits = [self._visits.popleft() for _ in range(len(self._visits))]
+        self.count += len(visits)
+        return visits
 
 
 class Visits(Protocol):
@@ -356,7 +374,7 @@ class Scheduler:
     ) -> tuple[list[VisitResult], list[int]]:
         """Returns the results, and the sources that were claimed and not visited because a stop was requested.
         `is_watched`: `claim` decides after each visit whether further sources begin."""
-        queue = Queue(self.concurrency, self._kind_limits)
+        queue = Queue(min(_FIRST_WORKERS, self.concurrency), self._kind_limits)
         queue.join([] if self.stop.is_set() else claim(queue))
         if not queue:
             return [], []
@@ -376,10 +394,14 @@ class Scheduler:
         given_back: list[int] = []
         is_over = False
         with ThreadPoolExecutor(self.concurrency + _MOST_REPLACED, thread_name_prefix="collect") as workers:
+
+            def begin(claimed_source: Claimed) -> None:
+                workers.submit(self._work, claimed_source, queue, run_id, finished, context, is_watched=is_watched)
+
             while not is_over:
                 for claimed_source in queue.begin():
-                    workers.submit(self._work, claimed_source, queue, run_id, finished, context, is_watched=is_watched)
-                finished.wait()
+                    begin(claimed_source)
+                self._wait(queue, finished, begin)
                 # Before the visits are taken: a source is done only after its visit was added to them.
                 is_idle = not queue
                 visits = finished.take()
@@ -393,7 +415,8 @@ class Scheduler:
                     unwritten = []
                 results += self._told([visited.result for visited in visits if not visited.unwritten], seen)
                 self._heartbeat()
-                queue.hands = self.concurrency + self._replaced()
+                if queue.hands >= self.concurrency:
+                    queue.hands = self.concurrency + self._replaced()
                 queue.join(self._claimed(claim, queue))
                 given_back += self._left_behind(queue)
                 is_over = is_idle and not queue
@@ -401,6 +424,22 @@ class Scheduler:
         with self._outlasting("finish the run"):
             self.store.runs.finish(run_id, self.clock.now(), is_cut_off=self.stop.is_set())
         return results, given_back
+
+    def _wait(self, queue: Queue, finished: Finished, begin: Callable[[Claimed], None]) -> None:
+        """Waits until there is something to look at. Meanwhile, more workers begin if those at work wait for
+        servers."""
+        while queue.hands < self.concurrency:
+            count, began, spent = len(finished), time.monotonic(), time.process_time()
+            if finished.wait(_RAMP_SECONDS) or self.stop.is_set():
+                return
+            is_busy = time.process_time() - spent >= _BUSY * (time.monotonic() - began)
+            if len(finished) - count < queue.hands or not is_busy:
+                queue.hands = min(2 * queue.hands, self.concurrency)
+                while (claimed_source := queue.begin_one()) is not None:
+                    begin(claimed_source)
+                if queue.free:
+                    return  # more sources have to be claimed first
+        finished.wait()
 
     def _replaced(self) -> int:
         """Returns how many workers take the place of those that are occupied by reading, beyond what may be."""

@@ -154,6 +154,8 @@ class Transaction:
     ) -> list[Row]:
         """Run `sql` with `{values}` replaced by the list, however long it is: `WHERE id IN {values}`."""
         rows: list[Row] = []
+        if not values:
+            return rows
         for part, arguments in self._in_parts(sql, values):
             rows += self.all(part, *before, *arguments, *after)
         return rows
@@ -163,14 +165,12 @@ class Transaction:
         for part, arguments in self._in_parts(sql, values):
             self.run(part, *before, *arguments, *after)
 
-    def _in_parts(self, sql: str, values: Sequence[Any]) -> Iterator[tuple[str, Sequence[Any]]]:
-        """Yields statements with a part of the values each; none if there are none."""
+    def _in_parts(self, sql: str, values: Sequence[Any]) -> list[tuple[str, Sequence[Any]]]:
+        """Returns statements with a part of the values each; none if there are none."""
         if values and self.is_postgres:
-            yield sql.replace("IN {values}", "= ANY(?)"), [list(values)]
-            return
-        for start in range(0, len(values), _MOST_VALUES):
-            part = values[start : start + _MOST_VALUES]
-            yield sql.replace("{values}", f"({', '.join('?' * len(part))})"), part
+            return [(sql.replace("IN {values}", "= ANY(?)"), [list(values)])]
+        parts = [values[start : start + _MOST_VALUES] for start in range(0, len(values), _MOST_VALUES)]
+        return [(sql.replace("{values}", f"({', '.join('?' * len(part))})"), part) for part in parts]
 
     def lock_rows(self) -> str:
         """Returns the suffix of a SELECT whose rows will be written: PostgreSQL locks them, SQLite locks everything."""

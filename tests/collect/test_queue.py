@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Event
+from threading import Barrier, Event
 from typing import Any
 
 import pytest
@@ -152,6 +152,15 @@ def test_five_answers_that_take_long_to_read_keep_no_other_source_from_being_ask
 
     crowd.before_answering, crowd.before_reading = asked, reading
     assert [result.outcome for result in crowd.collect()] == [Outcome.SUCCEEDED] * 9
+    here.close()
+
+
+def test_while_servers_take_their_time_all_workers_are_visiting(tmp_path: Path) -> None:
+    here = shop_with(tmp_path, COLLECTOR_CONCURRENCY="7")
+    crowd, all_at_once = Crowd(here), Barrier(7, timeout=600)
+    crowd.follow("others", 14)
+    crowd.before_answering = lambda request: all_at_once.wait()
+    assert [result.outcome for result in crowd.collect()] == [Outcome.SUCCEEDED] * 14
     here.close()
 
 
