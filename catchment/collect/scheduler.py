@@ -41,12 +41,12 @@ _KEPT_FREE = 2
 """Workers that answers in reading do not occupy, so that slow ones do not keep other sources from being visited."""
 _MOST_REPLACED = 4
 """A visit that waits for its turn to read needs no more than its answer's memory: this many get a replacement."""
-_FIRST_WORKERS = 2
+_FIRST_WORKERS = 1
 _RAMP_SECONDS = 0.02
 _BUSY = 0.5
-"""A run begins with few workers, and has twice as many whenever these wait for servers: within this time, fewer visits
+"""A run begins with one worker, and has twice as many whenever these wait for servers: within this time, fewer visits
 than workers end, or the process uses less than this share of a core. Where servers answer at once, more workers would
-only take the interpreter away from each other: five need a tenth more CPU than two for the same visits."""
+only take the interpreter away from each other: five need a sixth more CPU than one for the same visits."""
 _PATIENCE_SECONDS = 0.5
 """How long finished visits may wait for others: to be looked at, and to be written."""
 Claim = Callable[["Queue"], list[Claimed]]
