@@ -112,9 +112,8 @@ def step(
     # Dates of items that were listed by their ids alone are those that were stored.
     mark_delay = walk.mark_delay
     lag = timedelta() if walk.is_by_id else max(timedelta(), clock_lag - mark_delay)
-    latest_of_unchanged = _times(unchanged.stated_at)
-    if lag:
-        latest_of_unchanged = [latest_time(at, answered_at, lag) for at in latest_of_unchanged]
+    stated_at = _times(unchanged.stated_at)
+    latest_of_unchanged = [latest_time(at, answered_at, lag) for at in stated_at] if lag else stated_at
     if walk.listing.is_window and not _is_by_date(dates) and walk.watermark is not None:
         latest_times = [latest_time(change.item.item.created_at, answered_at, lag) for change in changes]
         changes = _without_latecomers(changes, latest_times, latest_of_unchanged, walk.watermark)
@@ -129,6 +128,7 @@ def step(
         if lag and (delay := _delay_of_mark(walk, change)) is not None:
             # A clock that was always as far behind hides nothing: the watermark is dated by it, too.
             mark_delay, lag = delay, max(timedelta(), clock_lag - delay)
+            latest_of_unchanged = [latest_time(at, answered_at, lag) for at in stated_at]
         # Tested here: hardly any answer comes from a clock that is behind, and a call for every item costs more.
         latest = latest_time(created, answered_at, lag) if lag else created
         # Under all its ids: which of them leads further down is the platform's business.

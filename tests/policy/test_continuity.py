@@ -130,8 +130,9 @@ DATES = st.none() | MINUTES
     fresh_dates=st.lists(DATES, max_size=3),
     marked=DATES,
     mark_ids=st.sets(st.sampled_from(["u0", "u1", "n0", "gone"]), min_size=1),
+    mark_seen=DATES,
     lag=st.sampled_from([0, 0, 3]),
-    order=st.permutations(range(9)),
+    order=st.permutations(range(10)),
     overlap=st.integers(min_value=0, max_value=3),
 )
 def test_a_walk_past_unchanged_entries_is_one_past_each_of_them(
@@ -139,12 +140,18 @@ def test_a_walk_past_unchanged_entries_is_one_past_each_of_them(
     fresh_dates: list[int | None],
     marked: int | None,
     mark_ids: set[str],
+    mark_seen: int | None,
     lag: int,
     order: list[int],
     overlap: int,
 ) -> None:
-    """An entry: by the date that it states, the time it is ordered by, and the date with which it was stored."""
+    """An entry: by the date that it states, the time it is ordered by, and the date with which it was stored.
+    `mark_seen`: the item of the watermark is shown with other content than last time, and was first seen then."""
     new = [fresh(f"n{number}", minute) for number, minute in enumerate(fresh_dates)]
+    if marked is not None and mark_seen is not None:
+        mark = known(external_id="m", created_at=at(marked), first_seen_at=at(mark_seen))
+        new.append(ItemChange(refined("m", marked), mark, Change.EDITED))
+        mark_ids |= {"m"}
     each = [
         ItemChange(
             refined(f"u{number}", stated),
