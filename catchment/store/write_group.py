@@ -133,11 +133,18 @@ class WriteGroup(Generic[Task, Result]):
             if len(group) == 1 or self._is_everyones(error):
                 self._fail(group, error)
             else:
-                for job in group:
-                    self._run([job])
+                self._run_each(group)
         except BaseException as error:
             self._fail(group, error)
             raise
+
+    def _run_each(self, group: Sequence[_Job[Task, Result]]) -> None:
+        for place, job in enumerate(group):
+            try:
+                self._run([job])
+            except BaseException as error:
+                self._fail(group[place + 1 :], error)
+                raise
 
     @staticmethod
     def _fail(group: Sequence[_Job[Task, Result]], error: BaseException) -> None:

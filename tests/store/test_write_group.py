@@ -29,16 +29,16 @@ def recorded(groups: GROUPS, moment: float = 600) -> WriteGroup[str, str]:
     return WriteGroup(write, is_everyones=lambda error: isinstance(error, ConnectionError), seconds=600, moment=moment)
 
 
-def written_together(group: WriteGroup[str, str], tasks: Sequence[str]) -> list[str | Exception]:
+def written_together(group: WriteGroup[str, str], tasks: Sequence[str]) -> list[str | BaseException]:
     """Each task by a member of its own; all are members before the first one writes."""
     ready = Barrier(len(tasks))
 
-    def write(task: str) -> str | Exception:
+    def write(task: str) -> str | BaseException:
         with group.member():
             ready.wait()
             try:
                 return group.write(task)
-            except (ValueError, ConnectionError) as error:
+            except (ValueError, ConnectionError, SystemExit) as error:
                 return error
 
     with ThreadPoolExecutor(len(tasks)) as threads:
@@ -74,6 +74,16 @@ def test_a_faulty_page_fails_alone() -> None:
     assert (a, c) == ("A", "C")
     assert isinstance(bad, ValueError)
     assert sorted(map(sorted, groups[1:])) == [["a"], ["bad"], ["c"]]
+
+
+def test_no_page_counts_as_written_if_writing_each_alone_is_ended_by_an_exit() -> None:
+    errors = [ValueError("bad"), SystemExit("exit")]
+
+    def write(tasks: Sequence[str]) -> list[str]:
+        raise errors.pop(0)
+
+    results = written_together(WriteGroup(write, seconds=600), ["a", "b", "c"])
+    assert [str(result) for result in results] == ["exit"] * 3
 
 
 def test_a_cause_that_all_share_fails_all_of_them_at_once() -> None:
