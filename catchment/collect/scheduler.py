@@ -428,9 +428,10 @@ class Scheduler:
     def _wait(self, queue: Queue, finished: Finished, begin: Callable[[Claimed], None]) -> None:
         """Waits until there is something to look at. Meanwhile, more workers begin if those at work wait for
         servers."""
+        until = time.monotonic() + _PATIENCE_SECONDS
         while queue.hands < self.concurrency:
             count, began, spent = len(finished), time.monotonic(), time.process_time()
-            if finished.wait(_RAMP_SECONDS) or self.stop.is_set():
+            if began >= until or finished.wait(_RAMP_SECONDS) or self.stop.is_set():
                 return
             is_busy = time.process_time() - spent >= _BUSY * (time.monotonic() - began)
             if len(finished) - count < queue.hands or not is_busy:

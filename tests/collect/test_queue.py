@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from catchment.collect.scheduler import KindLimit, Queue
+from catchment.collect.scheduler import Finished, KindLimit, Queue
 from catchment.errors import StoreError
 from catchment.model import (
     Lease,
@@ -106,6 +106,34 @@ def test_those_who_leave_no_longer_wait() -> None:
     assert names(line.begin()) == ["slow 1"]
     line.done("slow")
     assert not line
+
+
+class Busy(Finished):
+    """A worker that ends a visit in the time that each look takes, and never waits for a server."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds = 0.0
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    process_time = monotonic
+
+    def wait(self, seconds: float = 0.5) -> bool:
+        assert self.seconds < 10, "nobody looks at the finished visits"
+        self.seconds += seconds
+        self.count += 1
+        return False
+
+
+def test_finished_visits_do_not_wait_for_long_while_one_worker_is_enough(
+    quick: TownApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduler, line, busy = quick.app.scheduler(), Queue(1, {}), Busy()
+    monkeypatch.setattr("catchment.collect.scheduler.time", busy)
+    scheduler._wait(line, busy, lambda claimed: None)
+    assert 0.4 < busy.seconds < 0.6
 
 
 # ── a round ───────────────────────────────────────────────────────────────────────────────────────────────────────
