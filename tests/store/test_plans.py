@@ -188,6 +188,7 @@ QUESTIONS: dict[str, Asking] = {
     "replies that are still to be fetched": lambda desk: desk.store.replies.has_pending(1),
     "edited items": lambda desk: desk.store.items.listed(Filter(is_edited=True), 3),
     "what sources are called": lambda desk: desk.store.sources.names([1, 2, None]),
+    "what the first sources are called": lambda desk: desk.store.sources.first_names(2),
     "how many alerts are open": lambda desk: desk.store.alerts.count_open(),
     "stored after": lambda desk: desk.store.items.stored_after(1, 3),
     "edited after": lambda desk: desk.store.items.edits_after(0, 3),

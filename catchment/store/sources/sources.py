@@ -181,6 +181,13 @@ class Sources(StorePart):
         """Returns names by id, including removed sources: their items stay."""
         return self._by_id("name", source_ids)
 
+    def first_names(self, limit: int) -> list[tuple[int, str]]:
+        """Returns the ids and names of the first sources, in order of id. Read with every list of items: whole sources
+        with their progress would cost as much as the rest of such a page."""
+        sql = "SELECT id, name FROM sources WHERE id > 0 AND state IN {values} ORDER BY id LIMIT ?"
+        states = [str(state) for state in _FOLLOWED]
+        return self._db.read(lambda tx: tx.select_in(sql, states, after=[limit]))
+
     def states(self, source_ids: Iterable[int | None]) -> dict[int, str]:
         """Returns states by id."""
         return self._by_id("state", source_ids)

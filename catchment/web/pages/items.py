@@ -285,7 +285,7 @@ class Asked:
 def source_options(app: App) -> list[tuple[str, str]]:
     """Suggestions for a field that names a source: what is entered, and the source's name. That is the same, except
     where a name would not be understood. Only the first ones if there are very many."""
-    sources = [(source.id, source.name) for source, _ in app.store.sources.page(0, _MOST_SUGGESTED)]
+    sources = app.store.sources.first_names(_MOST_SUGGESTED)
     of_name = Counter(name.casefold() for _, name in sources)
     options = [
         (name if of_name[name.casefold()] == 1 and not name.isdecimal() else str(source_id), name)
